@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.learned_costs import KEPT, SIZE_RATE, LearnedCosts
+from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, SIZE_RATE, LearnedRounds
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
@@ -43,7 +43,12 @@ SYMBOLS = {
     f"{name}_{part}": says.format(words)
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
-} | {UNSURE: "usual size of the errors of the drift, where the cut keeps a store"}
+} | {UNSURE: "usual size of the errors of the drift, where the cut keeps an end of a store"}
+SYMBOLS |= {
+    f"{name}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
+    for name in (COST, REST)
+    for part in KEPT
+}
 """State that is kept, by name."""
 
 
@@ -66,7 +71,7 @@ class ToCome:
 
     of      costs (4, m) or (5, m) of the h-th round after the next one, by h
     mean    mean cost of a unit of all rounds, (m,)
-    unsure  usual size of the errors of the drift, (m,); None where constraints keep an end of each store
+    unsure  usual size of the errors of the drift, with what of them lasts, (m,); None where constraints keep both ends of each store
     """
 
     of: Callable[[Value], Value]
@@ -85,7 +90,7 @@ class CostsToCome:
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.rows = 4 + self.kinks
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
-        self.learned, self.rest = (LearnedCosts(p, name, self.size, self.rows) for name in (COST, REST))
+        self.learned, self.rest = (LearnedRounds(p, name, self.size, self.rows) for name in (COST, REST))
         self.is_unsure = any(s.ends.soft.any() for s in stores)
 
     def init(self) -> State:
@@ -99,26 +104,29 @@ class CostsToCome:
         now = self._costs(self.p, played, slope)
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
-        unsure: State = {UNSURE: self._unsure_after(state, now[3], before)} if self.is_unsure else {}
+        unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
         return {**self.learned.update(state, now), **rest, **unsure}
 
     def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
         """Usual size of the errors of the drift after a round, (m,)."""
         t, p = self.t, self.p
-        assert p.round is not None
-        costs = self.learned if predicted is None else self.rest
-        expected = costs.expected(state, (p.round - 1) % costs.season, p.played - 1.0)[3]
-        error = abs(drift - (expected if predicted is None else expected + predicted[3]))
+        expected = (self.learned if predicted is None else self.rest).expected_drift(state)
+        error = abs(drift - (expected if predicted is None else expected + predicted[DRIFT]))
         was, begun = array(state, UNSURE), p.played > 1.5
         return t.name("unsure", was + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - was))
 
     def _kept_unsure(self, state: State) -> Value | None:
-        return array(state, UNSURE) if self.is_unsure else None
+        if not self.is_unsure:
+            return None
+        return array(state, UNSURE) * (self.rest if self.predicted else self.learned).lasting(state)
 
     def after_round(self, state: State) -> ToCome:
         """Costs from the next round on, as learned."""
         assert self.p.round is not None
-        costs, mean = self.learned.to_come(state, self.p.round, self.p.played), self.learned.kept(state, "overall")[0]
+        costs, mean = (
+            self.learned.to_come(state, self.p.round, self.p.played),
+            self.learned.costs.kept(state, "overall")[0],
+        )
         return ToCome(costs, mean, self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
@@ -126,15 +134,15 @@ class CostsToCome:
         t, p, count = self.t, self.p, self.predicted
         assert p.round is not None
         begun, over = p.round - 1, p.played - 1.0
-        learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
+        learned, overall = self.learned.to_come(state, begun, over), self.learned.costs.kept(state, "overall")
         if not count:
             return ToCome(learned, overall[0], self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
-        usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
+        usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.costs.kept(state, "overall"))
         mean = (over * overall[0] + float(count) * usual[0]) / (over + float(count))
 
-        off, by = (costs.kept(state, "usual") ** 2.0 for costs in (self.learned, self.rest))
+        off, by = (own.costs.kept(state, "usual") ** 2.0 for own in (self.learned, self.rest))
         share = t.name("share", t.where(by > 0.0, off / t.maximum(off + by, TINY), 1.0))
 
         def of(h: Value) -> Value:

@@ -23,6 +23,7 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.state_costs import StateCost, without_state_costs
 from oco.compiler.problem.store_ranges import End, KeptRange, kept_range, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
@@ -176,8 +177,21 @@ def valued(canonical: Canonical) -> Canonical:
 
 @lru_cache(maxsize=16)
 def without_outside(canonical: Canonical) -> Canonical:
-    """Problem whose loss pays nothing for what is missing in stores, or too much: what filling one costs."""
-    return _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    """Problem whose loss pays nothing for what is missing in stores, or too much, nor for levels alone: what filling one costs."""
+    result = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    for store in stores(canonical):
+        own, _ = without_state_costs(result, store.state, result.objective)
+        moving = None if result.moving is None else without_state_costs(result, store.state, result.moving)[0]
+        result = replace(result, objective=own, moving=moving)
+    return result
+
+
+@lru_cache(maxsize=16)
+def state_costs(canonical: Canonical) -> tuple[tuple[StateCost, ...], ...]:
+    """Costs of the level of each store alone, but for those of what is outside its range."""
+    inside = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    loss = inside.objective if inside.moving is None else inside.moving
+    return tuple(without_state_costs(inside, s.state, loss)[1] for s in stores(canonical))
 
 
 def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) -> Canonical:
@@ -230,7 +244,7 @@ def value_of_state(canonical: Canonical, store: StoreOfState) -> Expr:
 def diagonal_curvature(canonical: Canonical) -> dict[str, Expr]:
     """Sums of the rows of the loss's second derivative, by decision and of its shape: the diagonal where the loss is separable."""
     ones = {b.name: constant(np.ones(b.shape)) for b in canonical.blocks}
-    rows = hessian_vector(canonical.objective, ones)
+    rows = hessian_vector(without_outside(canonical).objective, ones)
     return {b.name: algebra.broadcast(rows[b.name], b.shape) for b in canonical.blocks}
 
 

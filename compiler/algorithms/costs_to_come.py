@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, SIZE_RATE, LearnedRounds
+from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
 from oco.compiler.problem.stores import (
     StoreOfState,
@@ -40,14 +41,18 @@ AS_ZERO = 1e-4
 """Share of a store's range of flows within which one is as good as 0: near enough to see a kink there."""
 COST, REST, UNSURE = "cost", "rest", "unsure"
 SYMBOLS = {
-    f"{name}_{part}": says.format(words)
+    f"{season_name(name, k)}_{part}": says.format(words)
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
+    for k in (1, *SEASONS)
 } | {UNSURE: "usual size of the errors of the drift, where the cut keeps an end of a store"}
 SYMBOLS |= {
     f"{name}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
     for name in (COST, REST)
     for part in KEPT
+}
+SYMBOLS |= {
+    f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
 }
 """State that is kept, by name."""
 
@@ -125,7 +130,7 @@ class CostsToCome:
         assert self.p.round is not None
         costs, mean = (
             self.learned.to_come(state, self.p.round, self.p.played),
-            self.learned.costs.kept(state, "overall")[0],
+            self.learned.kept(state, "overall")[0],
         )
         return ToCome(costs, mean, self._kept_unsure(state))
 
@@ -134,15 +139,15 @@ class CostsToCome:
         t, p, count = self.t, self.p, self.predicted
         assert p.round is not None
         begun, over = p.round - 1, p.played - 1.0
-        learned, overall = self.learned.to_come(state, begun, over), self.learned.costs.kept(state, "overall")
+        learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
         if not count:
             return ToCome(learned, overall[0], self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
-        usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.costs.kept(state, "overall"))
+        usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
         mean = (over * overall[0] + float(count) * usual[0]) / (over + float(count))
 
-        off, by = (own.costs.kept(state, "usual") ** 2.0 for own in (self.learned, self.rest))
+        off, by = (own.kept(state, "usual") ** 2.0 for own in (self.learned, self.rest))
         share = t.name("share", t.where(by > 0.0, off / t.maximum(off + by, TINY), 1.0))
 
         def of(h: Value) -> Value:

@@ -13,11 +13,15 @@ lasts as well, and is 1 / (1 - phi) of itself in the rounds to come together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from oco.compiler.algorithms.found_seasons import least_missed, seasons_tried
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.dsl.magnitudes import TINY
 
 DAY = 24
@@ -33,7 +37,7 @@ ROUNDING = 1e-4
 UNBOUNDED = 1e300
 DRIFT = 3
 """Row of the drift."""
-ABOVE = "drift"
+ABOVE, OFF = "drift", "off"
 KEPT = {
     "by_phase": "{0} of a unit more in store, its growth, holding, drift, jump from emptying to filling: at the phases of the season",
     "overall": "the same on average of all rounds",
@@ -145,25 +149,50 @@ class LearnedCosts:
 
 
 class LearnedRounds:
-    """Costs of m stores, `rows` of them, of which `DRIFT` is the drift: as learned, and what drifts were above what that expects."""
+    """Costs of m stores, `rows` of them, of which `DRIFT` is the drift: as learned, and what drifts were above what that expects.
+
+    Where several seasons are tried, costs and drifts of a store are each expected by the season with the least usual error so far.
+    """
 
     def __init__(self, p: Problem, name: str, m: int, rows: int) -> None:
         self.p, self.t = p, p.tracer
-        self.costs = LearnedCosts(p, name, m, rows, p.whole("season"))
+        self.seasons = seasons_tried(p.spec.canonical, p.whole("season"))
+        self.tried = [LearnedCosts(p, season_name(name, k, self.seasons), m, rows, k) for k in self.seasons]
         self.drift = LearnedCosts(p, f"{name}_{ABOVE}", m, 1, 1)
+        self.off, self.size, self.rows = f"{name}_{OFF}", m, rows
 
     def init(self) -> State:
         """State before the first round."""
-        return {**self.costs.init(), **self.drift.init()}
+        off: State = {self.off: self.t.zeros((len(self.tried), self.size))} if len(self.tried) > 1 else {}
+        return {n: v for own in (*self.tried, self.drift) for n, v in own.init().items()} | off
 
     def update(self, state: State, now: Value) -> State:
         """State after a round with these costs, (rows, m)."""
         p, t = self.p, self.t
         assert p.round is not None
-        expected = self.costs.expected(state, p.round - 1, p.played - 1.0)[DRIFT : DRIFT + 1]
+        expected = [own.expected(state, p.round - 1, p.played - 1.0) for own in self.tried]
         # In the first season it would be the season that is above the average.
-        above = t.where(p.played > float(self.costs.season) + 0.5, now[DRIFT : DRIFT + 1] - expected, 0.0)
-        return {**self.costs.update(state, now), **self.drift.update(state, above)}
+        known = float(self.seasons[0] if len(self.seasons) == 1 else 2 * DAY)
+        best = self._picked(state, expected)[DRIFT : DRIFT + 1]
+        after = self.drift.update(state, t.where(p.played > known + 0.5, now[DRIFT : DRIFT + 1] - best, 0.0))
+        if len(self.tried) > 1:
+            error = abs(now[DRIFT] - t.stack(*(e[DRIFT] for e in expected)))
+            off, begun = array(state, self.off), p.played > 1.5
+            off = off + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - off)
+            after = {**after, self.off: t.name("off", off)}
+        return {n: v for own in self.tried for n, v in own.update(state, now).items()} | dict(after)
+
+    def _picked(self, state: State, rows: Sequence[Value]) -> Value:
+        """Costs (rows, m) of those as expected by each season: of the one with the least usual errors of costs, and of drifts."""
+        if len(rows) == 1:
+            return rows[0]
+        costs = least_missed(self.t.stack(*(own.kept(state, "usual") for own in self.tried)), rows)
+        is_drift = self.t.constant((np.arange(self.rows) == DRIFT).reshape(-1, 1), "is_drift")
+        return self.t.where(is_drift, least_missed(array(state, self.off), rows), costs)
+
+    def kept(self, state: State, part: str) -> Value:
+        """Part of the state of the costs, of those in `KEPT`, without a season where several are tried."""
+        return self.tried[0].kept(state, part)
 
     def expected_drift(self, state: State) -> Value:
         """Drift of this round as expected before it, (m,)."""
@@ -176,11 +205,16 @@ class LearnedRounds:
 
     def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
         """Costs (rows, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
-        costs, above = (own.to_come(state, begun, rounds) for own in (self.costs, self.drift))
+        *tried, above = (own.to_come(state, begun, rounds) for own in (*self.tried, self.drift))
 
         def of(h: Value) -> Value:
-            row, after = costs(h), DRIFT + 1
-            rest = [row[after:]] if self.costs.rows > after else []
+            row, after = self._picked(state, [own(h) for own in tried]), DRIFT + 1
+            rest = [row[after:]] if self.rows > after else []
             return self.t.concat(row[:DRIFT], row[DRIFT:after] + above(h), *rest)
 
         return of
+
+
+def season_name(name: str, season: int, tried: Sequence[int] = SEASONS) -> str:
+    """Beginning of the names of what is learned by one of the seasons that are tried."""
+    return f"{name}_{season}" if season > 1 and len(tried) > 1 else name

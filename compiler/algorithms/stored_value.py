@@ -35,6 +35,7 @@ import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.found_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.ir.value import Value
@@ -76,6 +77,7 @@ VALUES = "value"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
+    **SEASON_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",

@@ -32,6 +32,7 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
+from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
@@ -272,11 +273,15 @@ def _is_flat(expr: Expr) -> bool:
 
 @lru_cache(maxsize=16)
 def season_by_round(canonical: Canonical) -> int:
-    """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, and that comes twice; else 1."""
+    """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, or that streams are predicted by,
+    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores.
+    """
     following, most = [s.following for s in stores(canonical)], (canonical.horizon or math.inf) / 2
     loss = canonical.objective if canonical.moving is None else canonical.moving
     remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
-    lengths = [k for n in remainders if (k := _length(*n.children)) <= most]
+    statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
+    predicted = (int(s.number) for s in statistics if s is not None and s.kind == "season")
+    lengths = (k for k in (*(_length(*n.children) for n in remainders), *predicted) if k <= most)
     return max(lengths, default=1) if following else 1
 
 

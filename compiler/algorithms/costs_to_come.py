@@ -128,11 +128,8 @@ class CostsToCome:
     def after_round(self, state: State) -> ToCome:
         """Costs from the next round on, as learned."""
         assert self.p.round is not None
-        costs, mean = (
-            self.learned.to_come(state, self.p.round, self.p.played),
-            self.learned.kept(state, "overall")[0],
-        )
-        return ToCome(costs, mean, self._kept_unsure(state))
+        costs = self.learned.to_come(state, self.p.round, self.p.played)
+        return ToCome(costs, self.learned.kept(state, "overall")[0], self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
         """Costs from this round on, which has begun, as learned and as predicted."""

@@ -40,7 +40,7 @@ class KnownSlopes:
                 rows.append(t.zeros((s.size, P)))
                 continue
             name = level_name(P, s.state)
-            seen = {**p.seen, name.name: t.reshape(t.transpose(level[a : a + s.size]), name.shape)}
+            seen = {**p.seen, name.name: t.reshape(t.transpose(level[a : a + s.size]), (P, *s.shape))}
             view = Problem(t, p.spec, seen, p.round, constants=p.constants)
             slopes = view.values([slope_of_costs(costs, name)], view.centre())
             rows.append(t.transpose(t.reshape(slopes, (P, s.size))))

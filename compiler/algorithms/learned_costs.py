@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from oco.compiler.algorithms.found_seasons import least_missed, seasons_tried
+from oco.compiler.algorithms.detected_seasons import least_missed, seasons_tried
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
@@ -164,7 +164,8 @@ class LearnedRounds:
     def init(self) -> State:
         """State before the first round."""
         off: State = {self.off: self.t.zeros((len(self.tried), self.size))} if len(self.tried) > 1 else {}
-        return {n: v for own in (*self.tried, self.drift) for n, v in own.init().items()} | off
+        first = {n: v for own in (*self.tried, self.drift) for n, v in own.init().items()}
+        return {**first, **off}
 
     def update(self, state: State, now: Value) -> State:
         """State after a round with these costs, (rows, m)."""
@@ -180,7 +181,9 @@ class LearnedRounds:
             off, begun = array(state, self.off), p.played > 1.5
             off = off + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - off)
             after = {**after, self.off: t.name("off", off)}
-        return {n: v for own in self.tried for n, v in own.update(state, now).items()} | dict(after)
+        for own in self.tried:
+            after = {**after, **own.update(state, now)}
+        return after
 
     def _picked(self, state: State, rows: Sequence[Value]) -> Value:
         """Costs (rows, m) of those as expected by each season: of the one with the least usual errors of costs, and of drifts."""

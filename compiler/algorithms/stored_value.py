@@ -35,7 +35,7 @@ import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
-from oco.compiler.algorithms.found_seasons import SYMBOLS as SEASON_SYMBOLS
+from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.ir.value import Value
@@ -208,7 +208,7 @@ class StoredValue:
             price = self._column(row[0]) + self._column(row[1]) * flow
             return price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
 
-        worth = self._most_worth(costs, prices, [held, of_left.at(stored)] if of_left else [held])
+        limit = self._most_valued(costs, prices, [held, of_left.at(stored)] if of_left else [held])
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
@@ -219,7 +219,7 @@ class StoredValue:
             left = t.reshape(left, (m, GRID * flows))
             if errors is not None:
                 after = expected(lambda at: self._of_all(after, at), stored)
-            value = self._of_all(after, left, worth)
+            value = self._of_all(after, left, limit)
             value = t.reshape(value - expected(of_left.at, left) if of_left else value, (m, GRID, flows))
             best = self._at_one_price(value, t.reshape(prices(row), (m, 1, flows)))
             return (keep * best - self._column(row[2]) - held,)
@@ -227,7 +227,7 @@ class StoredValue:
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
         return values
 
-    def _most_worth(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
+    def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
         """More than a unit is worth in any round to come, (m, 1): of one that constraints want and no flow brings."""
         t, m = self.t, self.size
 
@@ -240,7 +240,7 @@ class StoredValue:
         most = price + held + self._column(self._end("paid") + self._end("charged"))
         for slopes in known:
             most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
-        return t.name("worth", SCARCE * most)
+        return t.name("most", SCARCE * most)
 
     def _flows(self) -> tuple[Value, Value]:
         """Flows of a round between which the best one is, in order, and the sides of 0 on which they are, (m, flows): 0 is there twice, for
@@ -269,15 +269,15 @@ class StoredValue:
         inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
         return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
 
-    def _of_all(self, values: Value, at: Value, worth: Value | None = None) -> Value:
+    def _of_all(self, values: Value, at: Value, limit: Value | None = None) -> Value:
         """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
 
-        worth  of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at that end
+        limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
         """
         t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
         edge, value = EDGE * (upper - lower), self._interpolated(values, at)
-        missing, beyond = (value, value) if worth is None else (worth, -worth)
+        missing, beyond = (value, value) if limit is None else (limit, -limit)
         value = t.where(at > upper + edge, t.where(wasted > 0.0, -charged, beyond), value)
         return t.where(at < lower - edge, t.where(given > 0.0, paid, missing), value)
 

@@ -30,6 +30,7 @@ LEVEL, PART = "_level", "_part"
 LEVELS = 101
 """Levels at which slopes are compared, to see whether a part is convex: of a range, and of one as wide on either side."""
 LINEAR = (forms.Signed, forms.Bilinear, forms.Quotient)
+"""Forms of atoms that make affine expressions of affine ones: what they join is taken apart, down to its other atoms."""
 ROUNDING = 1e-9
 
 
@@ -58,7 +59,6 @@ class StateCost:
 
     def slope(self, level: Name) -> Expr:
         """p h'(v) at levels v, a name of shape (P, *shape) for P levels of each entry."""
-
         towards = replace(level, kind=Kind.DECISION)
 
         def at(node: Expr) -> Expr:
@@ -133,25 +133,25 @@ def _spelled(canonical: Canonical, s: StreamRange, node: Expr) -> Expr:
 
 def _parts(canonical: Canonical, s: StreamRange, loss: Expr) -> list[tuple[Expr, Mapping[int, _Affine]]]:
     """Largest parts of a loss that are functions of the level, each with its affine arguments by id."""
-    found = dict[int, Mapping[int, _Affine]]()
+    parts = dict[int, Mapping[int, _Affine]]()
     nodes = list(walk(loss))
     for node in nodes:
-        if (within := _within(canonical, s, node, found)) is not None:
-            found[id(node)] = within
+        if (within := _within(canonical, s, node, parts)) is not None:
+            parts[id(node)] = within
     covered = set[int]()
     result = list[tuple[Expr, Mapping[int, _Affine]]]()
     for node in reversed(nodes):
-        if id(node) in found and id(node) not in covered:
-            result.append((node, found[id(node)]))
-        if id(node) in found or id(node) in covered:
+        if id(node) in parts and id(node) not in covered:
+            result.append((node, parts[id(node)]))
+        if id(node) in parts or id(node) in covered:
             covered |= {id(c) for c in node.children}
     return result[::-1]
 
 
 def _within(
-    canonical: Canonical, s: StreamRange, node: Expr, found: Mapping[int, Mapping[int, _Affine]]
+    canonical: Canonical, s: StreamRange, node: Expr, parts: Mapping[int, Mapping[int, _Affine]]
 ) -> Mapping[int, _Affine] | None:
-    """Affine arguments of a function of the level of single entries, which is not affine; None for other nodes. `found` are those below."""
+    """Affine arguments of a function of the level of single entries, which is not affine; None for other nodes. `parts` are those below."""
     if not is_entrywise(node) or isinstance(form_of(node), LINEAR) or node.shape != s.shape:
         return None
     if s.name not in names(node, Kind.STREAM):
@@ -160,8 +160,8 @@ def _within(
     for child in node.children:
         if not names(child):
             continue
-        if id(child) in found:
-            result |= found[id(child)]
+        if id(child) in parts:
+            result |= parts[id(child)]
         elif child.shape == s.shape and (own := _affine(canonical, s, child)) is not None:
             result[id(child)] = own
         else:

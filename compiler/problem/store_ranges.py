@@ -2,8 +2,8 @@
 
 * A constraint of the model k (l - z) <= 0 or k (z - u) <= 0, k > 0, in each round or in a share of them: its end is that of the store.
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
-  price of lost sales. Or another cost of z alone that falls there, as 300 [200 - z]_+ does at 0. Also
-  max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms.
+  price of lost sales; also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms. Or another cost of z alone that falls
+  there, as 300 [200 - z]_+ does at 0.
 * The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
   as for bikes that find no dock.
 """
@@ -79,7 +79,8 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     least, most = made
     given = np.isnan(least)
     paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
-    if (given & (paid <= 0)).any() and (given & (paid <= 0) & ~_is_paid_above(canonical, s, lower)).any():
+    unpaid = given & (paid <= 0)
+    if unpaid.any() and (unpaid & ~_is_paid_above(canonical, s, lower)).any():
         return None
     wasted = np.isnan(most)
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)

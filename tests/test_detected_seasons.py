@@ -1,4 +1,4 @@
-"""Seasons of stores that are found as rounds come: their averages, which one is taken, and what a store earns without data before."""
+"""Seasons of stores that are detected as rounds come: their averages, which one is taken, and what a store earns without data before."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rounds_of(T: int, period: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("period", [7, 24])
-def test_the_season_with_the_least_errors_is_found(period: int) -> None:
+def test_the_season_with_the_least_errors_is_detected(period: int) -> None:
     T, data = 200, rounds_of(200, period)
     learner = oco.compile(oco.parse(MODEL)).learner()
     for t in range(T):

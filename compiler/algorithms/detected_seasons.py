@@ -1,4 +1,4 @@
-"""Seasons that are found as rounds come, where stores look ahead and none is known: hours of a day are told apart by what they were.
+"""Seasons that are detected as rounds come, where stores look ahead and none is known: hours of a day are told apart by what they were.
 
 Of each entry of the data averages are kept at the phases of some usual seasons, beside the recent average of all rounds. It is predicted
 by the one whose errors were least on average so far; a longer season has to be better for sure.
@@ -45,8 +45,8 @@ def least_missed(errors: Value, choices: Sequence[Value]) -> Value:
     return result
 
 
-class FoundSeasons:
-    """State and prediction of `size` entries of data by the season that is found for each of them."""
+class DetectedSeasons:
+    """State and prediction of `size` entries of data by the season that is detected for each of them."""
 
     def __init__(self, p: Problem, size: int) -> None:
         self.p, self.t, self.size = p, p.tracer, size
@@ -66,7 +66,7 @@ class FoundSeasons:
         """
         p, t = self.p, self.t
         assert p.round is not None
-        p.note("averages at the phases of the seasons that are tried, and the one that is found")
+        p.note("averages at the phases of the seasons that are tried, and the one that is detected")
         table, expected, following = array(state, PHASES), [before], [after]
         for k, begin in zip(self.seasons, self.begins, strict=False):
             at, coming = (p.round - 1) % k + begin, p.round % k + begin

@@ -166,8 +166,8 @@ def test_a_horizon_of_one_round_values_nothing() -> None:
 
 
 def test_a_stated_season_costs_nothing_where_prices_have_none() -> None:
-    """Levels that change, as in weeks of heat: they count beside the season."""
-    level, rng = np.repeat([30.0, 60.0, 40.0, 70.0, 35.0], 96), np.random.default_rng(7)
+    """Levels that change, as in weeks of heat, and at no phase of a season: they count beside the season."""
+    level, rng = np.repeat([30.0, 60.0, 40.0, 70.0, 35.0], [70, 125, 83, 111, 91]), np.random.default_rng(7)
     price = np.stack([np.clip(level + rng.normal(0, 10, 480), 0, 100)] * 2, axis=1)
     losses = [
         float(plan_of(BATTERY.replace("season = 24", f"season = {k}")).run({"price": price}, backend="c").loss.sum())

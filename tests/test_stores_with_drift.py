@@ -196,6 +196,12 @@ def test_a_tower_with_a_tariff_by_the_hour_pays_less_than_filling_it_at_night() 
     assert own.loss.sum() < 0.95 * min(filling(top, low) for top in range(8, 21, 2) for low in (1, 2, 3, 4, 6))
 
 
+def test_the_season_by_which_a_stream_is_predicted_is_that_of_the_store() -> None:
+    text = TOWER.replace("minimize", "predict price = 0.5 * last(price) + 0.5 * season(price, 12)\nminimize")
+    assert oco.compile(oco.parse(text)).season == 12
+    assert oco.compile(oco.parse(text.replace("12)", "300)"))).season == 1  # does not come twice
+
+
 @pytest.mark.parametrize(
     ("price", "season"),
     [

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.learned_costs import KEPT, SIZE_RATE, LearnedCosts
+from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
 from oco.compiler.problem.stores import (
     StoreOfState,
@@ -40,10 +41,19 @@ AS_ZERO = 1e-4
 """Share of a store's range of flows within which one is as good as 0: near enough to see a kink there."""
 COST, REST, UNSURE = "cost", "rest", "unsure"
 SYMBOLS = {
-    f"{name}_{part}": says.format(words)
+    f"{season_name(name, k)}_{part}": says.format(words)
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
-} | {UNSURE: "usual size of the errors of the drift, where the cut keeps a store"}
+    for k in (1, *SEASONS)
+} | {UNSURE: "usual size of the errors of the drift, where the cut keeps an end of a store"}
+SYMBOLS |= {
+    f"{name}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
+    for name in (COST, REST)
+    for part in KEPT
+}
+SYMBOLS |= {
+    f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
+}
 """State that is kept, by name."""
 
 
@@ -66,7 +76,7 @@ class ToCome:
 
     of      costs (4, m) or (5, m) of the h-th round after the next one, by h
     mean    mean cost of a unit of all rounds, (m,)
-    unsure  usual size of the errors of the drift, (m,); None where constraints keep an end of each store
+    unsure  usual size of the errors of the drift, with what of them lasts, (m,); None where constraints keep both ends of each store
     """
 
     of: Callable[[Value], Value]
@@ -85,7 +95,7 @@ class CostsToCome:
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.rows = 4 + self.kinks
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
-        self.learned, self.rest = (LearnedCosts(p, name, self.size, self.rows) for name in (COST, REST))
+        self.learned, self.rest = (LearnedRounds(p, name, self.size, self.rows) for name in (COST, REST))
         self.is_unsure = any(s.ends.soft.any() for s in stores)
 
     def init(self) -> State:
@@ -99,27 +109,27 @@ class CostsToCome:
         now = self._costs(self.p, played, slope)
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
-        unsure: State = {UNSURE: self._unsure_after(state, now[3], before)} if self.is_unsure else {}
+        unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
         return {**self.learned.update(state, now), **rest, **unsure}
 
     def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
         """Usual size of the errors of the drift after a round, (m,)."""
         t, p = self.t, self.p
-        assert p.round is not None
-        costs = self.learned if predicted is None else self.rest
-        expected = costs.expected(state, (p.round - 1) % costs.season, p.played - 1.0)[3]
-        error = abs(drift - (expected if predicted is None else expected + predicted[3]))
+        expected = (self.learned if predicted is None else self.rest).expected_drift(state)
+        error = abs(drift - (expected if predicted is None else expected + predicted[DRIFT]))
         was, begun = array(state, UNSURE), p.played > 1.5
         return t.name("unsure", was + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - was))
 
     def _kept_unsure(self, state: State) -> Value | None:
-        return array(state, UNSURE) if self.is_unsure else None
+        if not self.is_unsure:
+            return None
+        return array(state, UNSURE) * (self.rest if self.predicted else self.learned).lasting(state)
 
     def after_round(self, state: State) -> ToCome:
         """Costs from the next round on, as learned."""
         assert self.p.round is not None
-        costs, mean = self.learned.to_come(state, self.p.round, self.p.played), self.learned.kept(state, "overall")[0]
-        return ToCome(costs, mean, self._kept_unsure(state))
+        costs = self.learned.to_come(state, self.p.round, self.p.played)
+        return ToCome(costs, self.learned.kept(state, "overall")[0], self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
         """Costs from this round on, which has begun, as learned and as predicted."""
@@ -134,7 +144,7 @@ class CostsToCome:
         usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
         mean = (over * overall[0] + float(count) * usual[0]) / (over + float(count))
 
-        off, by = (costs.kept(state, "usual") ** 2.0 for costs in (self.learned, self.rest))
+        off, by = (own.kept(state, "usual") ** 2.0 for own in (self.learned, self.rest))
         share = t.name("share", t.where(by > 0.0, off / t.maximum(off + by, TINY), 1.0))
 
         def of(h: Value) -> Value:

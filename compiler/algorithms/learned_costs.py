@@ -6,15 +6,22 @@ season, predict those of rounds to come: of c the mean of all rounds, with lambd
 times what the phase is above the level, and phi^h times what the last one was above all
 this; lambda, theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c counts
 as more than two usual errors off: one spike decides nothing.
+
+What the drift was above its average at the phase is predicted as c is, but without a season: wet weeks go on for a while. An error of it
+lasts as well, and is 1 / (1 - phi) of itself in the rounds to come together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from oco.compiler.algorithms.detected_seasons import least_missed, seasons_tried
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.dsl.magnitudes import TINY
 
 DAY = 24
@@ -28,6 +35,9 @@ SIZE_RATE = 0.02
 ROUNDING = 1e-4
 """Least sum of squares that a regression is on, in squares of the usual error."""
 UNBOUNDED = 1e300
+DRIFT = 3
+"""Row of the drift."""
+ABOVE, OFF = "drift", "off"
 KEPT = {
     "by_phase": "{0} of a unit more in store, its growth, holding, drift, jump from emptying to filling: at the phases of the season",
     "overall": "the same on average of all rounds",
@@ -40,11 +50,11 @@ KEPT = {
 
 
 class LearnedCosts:
-    """Costs of m stores, so many `rows` of them, kept under names that begin with `name`, in the round of a problem with a season."""
+    """Numbers of m stores, so many `rows` of them, kept under names that begin with `name`, by the phases of a season of so many rounds."""
 
-    def __init__(self, p: Problem, name: str, m: int, rows: int) -> None:
+    def __init__(self, p: Problem, name: str, m: int, rows: int, season: int) -> None:
         self.p, self.t, self.size, self.rows = p, p.tracer, m, rows
-        self.season = p.whole("season")
+        self.season = season
         self.names = {part: f"{name}_{part}" for part in KEPT}
 
     def init(self) -> State:
@@ -62,7 +72,7 @@ class LearnedCosts:
         p, t = self.p, self.t
         assert p.round is not None
         phase = (p.round - 1) % self.season
-        expected = self.expected(state, phase, p.played - 1.0)
+        expected = self.expected(state, p.round - 1, p.played - 1.0)
         usual, begun = self.kept(state, "usual"), p.played > 1.5
         error = t.name("error", t.where(begun, now[0] - expected[0], 0.0))
         most = t.where(p.played > float(max(self.season, DAY)) + 0.5, FARTHEST * usual, UNBOUNDED)
@@ -90,9 +100,12 @@ class LearnedCosts:
         )
         return dict(zip(self.names.values(), after, strict=True))
 
-    def expected(self, state: State, phase: Value, rounds: Value) -> Value:
-        """Costs as expected at a phase after so many rounds, (rows, m): those of all rounds where it has not come."""
+    def expected(self, state: State, before: Value, rounds: Value) -> Value:
+        """Costs as expected of the round with so many `before` it, after so many rounds, (rows, m): those of all rounds where its phase has
+        not come.
+        """
         t, overall, errors = self.t, self.kept(state, "overall"), self.kept(state, "errors")
+        phase = before % self.season
         season, theta, came = self._seasonal(state, phase, rounds + 1.0)
         higher = self._regressed(state, errors[4], errors[5]) * (self.kept(state, "level") - overall[0])
         cost = t.reshape(overall[0] + higher + theta * season, (1, self.size))
@@ -106,11 +119,16 @@ class LearnedCosts:
         above = self.kept(state, "above")
 
         def of(h: Value) -> Value:
-            row = self.expected(state, (begun + h) % self.season, rounds)
+            row = self.expected(state, begun + h, rounds)
             cost = row[0] + t.exp(t.to_float(h + 1) * fades) * above
             return t.concat(t.reshape(cost, (1, self.size)), row[1:])
 
         return of
+
+    def lasting(self, state: State) -> Value:
+        """Sum of what is left in the rounds to come of 1 above what was expected, (m,)."""
+        errors = self.kept(state, "errors")
+        return 1.0 / (1.0 - self.t.minimum(self._regressed(state, errors[0], errors[1]), 1.0 - 1.0 / DAY))
 
     def _seasonal(self, state: State, phase: Value, played: Value) -> tuple[Value, Value, Value]:
         """Cost at a phase above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether the phase
@@ -128,3 +146,78 @@ class LearnedCosts:
         t, usual = self.t, self.kept(state, "usual")
         least = t.maximum(ROUNDING * usual * usual, TINY)
         return t.minimum(t.maximum(products / t.maximum(squares, least), 0.0), 1.0)
+
+
+class LearnedRounds:
+    """Costs of m stores, `rows` of them, of which `DRIFT` is the drift: as learned, and what drifts were above what that expects.
+
+    Where several seasons are tried, costs and drifts of a store are each expected by the season with the least usual error so far.
+    """
+
+    def __init__(self, p: Problem, name: str, m: int, rows: int) -> None:
+        self.p, self.t = p, p.tracer
+        self.seasons = seasons_tried(p.spec.canonical, p.whole("season"))
+        self.tried = [LearnedCosts(p, season_name(name, k, self.seasons), m, rows, k) for k in self.seasons]
+        self.drift = LearnedCosts(p, f"{name}_{ABOVE}", m, 1, 1)
+        self.off, self.size, self.rows = f"{name}_{OFF}", m, rows
+
+    def init(self) -> State:
+        """State before the first round."""
+        off: State = {self.off: self.t.zeros((len(self.tried), self.size))} if len(self.tried) > 1 else {}
+        first = {n: v for own in (*self.tried, self.drift) for n, v in own.init().items()}
+        return {**first, **off}
+
+    def update(self, state: State, now: Value) -> State:
+        """State after a round with these costs, (rows, m)."""
+        p, t = self.p, self.t
+        assert p.round is not None
+        expected = [own.expected(state, p.round - 1, p.played - 1.0) for own in self.tried]
+        # In the first season it would be the season that is above the average.
+        known = float(self.seasons[0] if len(self.seasons) == 1 else 2 * DAY)
+        best = self._picked(state, expected)[DRIFT : DRIFT + 1]
+        after = self.drift.update(state, t.where(p.played > known + 0.5, now[DRIFT : DRIFT + 1] - best, 0.0))
+        if len(self.tried) > 1:
+            error = abs(now[DRIFT] - t.stack(*(e[DRIFT] for e in expected)))
+            off, begun = array(state, self.off), p.played > 1.5
+            off = off + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - off)
+            after = {**after, self.off: t.name("off", off)}
+        for own in self.tried:
+            after = {**after, **own.update(state, now)}
+        return after
+
+    def _picked(self, state: State, rows: Sequence[Value]) -> Value:
+        """Costs (rows, m) of those as expected by each season: of the one with the least usual errors of costs, and of drifts."""
+        if len(rows) == 1:
+            return rows[0]
+        costs = least_missed(self.t.stack(*(own.kept(state, "usual") for own in self.tried)), rows)
+        is_drift = self.t.constant((np.arange(self.rows) == DRIFT).reshape(-1, 1), "is_drift")
+        return self.t.where(is_drift, least_missed(array(state, self.off), rows), costs)
+
+    def kept(self, state: State, part: str) -> Value:
+        """Part of the state of the costs, of those in `KEPT`, without a season where several are tried."""
+        return self.tried[0].kept(state, part)
+
+    def expected_drift(self, state: State) -> Value:
+        """Drift of this round as expected before it, (m,)."""
+        assert self.p.round is not None
+        return self.to_come(state, self.p.round - 1, self.p.played - 1.0)(self.t.lift(0))[DRIFT]
+
+    def lasting(self, state: State) -> Value:
+        """Sum of what an error of the drift leaves in the rounds to come, in such errors, (m,)."""
+        return self.drift.lasting(state)
+
+    def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
+        """Costs (rows, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
+        *tried, above = (own.to_come(state, begun, rounds) for own in (*self.tried, self.drift))
+
+        def of(h: Value) -> Value:
+            row, after = self._picked(state, [own(h) for own in tried]), DRIFT + 1
+            rest = [row[after:]] if self.rows > after else []
+            return self.t.concat(row[:DRIFT], row[DRIFT:after] + above(h), *rest)
+
+        return of
+
+
+def season_name(name: str, season: int, tried: Sequence[int] = SEASONS) -> str:
+    """Beginning of the names of what is learned by one of the seasons that are tried."""
+    return f"{name}_{season}" if season > 1 and len(tried) > 1 else name

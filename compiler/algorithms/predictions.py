@@ -6,6 +6,7 @@
   shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the recent average of the others;
 * the model's own predictions, of the streams that it predicts, and the recent average of the others;
+* where stores look ahead and no season is known, averages of the phases of the one that is detected (`detected_seasons`);
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.detected_seasons import DetectedSeasons, seasons_tried
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.algorithms.profiles import ROWS, Profiles
 from oco.compiler.ir.value import Value
@@ -136,7 +138,7 @@ def _is_flat(expr: Expr, stream: str) -> bool:
 
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     """Rows of the averages, of the seasons, of the stated quantiles, of the quantiles of errors, of the regression, and of the model's own
-    predictions and of forecasts.
+    predictions, of forecasts and of seasons that are detected.
     """
     sizes = (
         len(FORGETTING),
@@ -144,10 +146,15 @@ def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
         0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
         len(LEVELS) if kinked_streams(canonical) else 0,
         1 if contexts(canonical) else 0,
-        int(_states(canonical)) + (1 if forecasts(canonical) else 0),
+        int(_states(canonical)) + (1 if forecasts(canonical) else 0) + detects_seasons(canonical, season),
     )
     ends = np.cumsum((0, *sizes))
     return tuple(tuple(range(a, b)) for a, b in pairwise(ends))
+
+
+def detects_seasons(canonical: Canonical, season: int) -> bool:
+    """True where seasons of the data are detected as rounds come."""
+    return len(seasons_tried(canonical, season)) > 1 and predicted_of(canonical).size > 0
 
 
 def _states(canonical: Canonical) -> bool:
@@ -167,8 +174,9 @@ class Predictions:
         self.known = contexts(p.spec.canonical)
         _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
         self.base = seasonal[SPREAD_OF] if seasonal else 0
-        own = int(_states(p.spec.canonical))
-        self.stated, self.forecasts = given[:own], given[own:]
+        own, detected = int(_states(p.spec.canonical)), detects_seasons(p.spec.canonical, self.season)
+        self.detected = DetectedSeasons(p, self.size) if detected else None
+        self.stated, self.forecasts = given[:own], given[own : len(given) - detected]
 
     def init(self) -> State:
         """State before the first round."""
@@ -180,6 +188,8 @@ class Predictions:
             state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
         if self.season > 1:
             state |= self.profiles.init()
+        if self.detected is not None:
+            state |= self.detected.init()
         if self.shifted:
             state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
         if self.known:
@@ -216,14 +226,18 @@ class Predictions:
                 t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[RECENT], table.shape))
             )
         if self.shifted:
-            following = average[0] if self.season == 1 else seasonal[SPREAD_OF]
-            shifted, kept = self._shifted(state, now - was[self.base], following)
+            base = average[0] if self.season == 1 else seasonal[SPREAD_OF]
+            shifted, kept = self._shifted(state, now - was[self.base], base)
             rows.append(shifted)
             after |= kept
         if self.known:
             after |= self._regression(state, now - own[OVERALL])
         waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
         rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
+        if self.detected is not None:
+            following, kept = self.detected.update(state, own[RECENT], average[RECENT], now)
+            rows.append(t.reshape(following, (1, self.size)))
+            after |= kept
         return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
 
     def _averages(self, state: State, was: Value, now: Value) -> Value:

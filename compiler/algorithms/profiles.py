@@ -56,7 +56,9 @@ def season_measured(s: Situation, together: bool = False) -> Default:
     season = s.season // (1 if together else math.gcd(s.season, s.canonical.delay + 1))
     if 1 < season <= longest_season(s.canonical):
         if season == season_by_round(s.canonical):
-            return Default(float(season), "rounds after which what the model reads by the round repeats itself")
+            return Default(
+                float(season), "rounds after which what the model reads by the round, or predicts by, repeats itself"
+            )
         return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 

@@ -11,10 +11,12 @@ price (Bellman's equation, differentiated: the value is concave, so its slope fa
     w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u + (j_h / 2) sign(u),      least <= u <= most,
 
 and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Below the lower end of
-the store a unit has any value, or what the loss pays for one that is missing; above the upper one none, or less by what the loss pays for
-one that is too much. Where the cut keeps both ends, v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds
-do not use serves those that use more. After H rounds a unit has the mean of all c. Values stand on a grid, linear between its points, at
-flows of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
+the store a unit has more value than any cost, or what the loss pays for one that is missing; above the upper one none, or less by what the
+loss pays for one that is too much. What the loss says of levels alone, g(s') + h(s), is no part of c and m, which are learned where levels
+were: v_{h+1} - g' stands for v_{h+1} there, and keep w - m_h - h' for v_h (`known_slopes`). Where the cut keeps an end, v_{h+1} is the
+mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. After H rounds a unit has
+the mean of all c. Values stand on a grid, linear between its points, at flows of a few sizes. So a round decides by
+f_t(x) - V_{t+1}(s'(x)), and
 
     sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1):
 
@@ -23,7 +25,8 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -32,7 +35,9 @@ import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
-from oco.compiler.algorithms.learned_costs import DAY, UNBOUNDED
+from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
+from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
+from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
@@ -48,18 +53,22 @@ from oco.compiler.problem.stores import (
 )
 from oco.compiler.theory.settings import Default, Setting, count
 from oco.compiler.theory.theorems import Situation
+from oco.dsl.magnitudes import TINY
 
 AHEAD = "ahead"
 """Setting with the rounds that the value of what is left looks ahead."""
-MOST_AHEAD = 48
+MOST_AHEAD = 96
 """Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
+TURNS = 2.0
+"""Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
 GRID = 21
 """Points of a store at which its values stand."""
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
-EDGE = 1e-9
+SCARCE = 10.0
+"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.
@@ -68,6 +77,7 @@ VALUES = "value"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
+    **SEASON_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
@@ -79,11 +89,18 @@ def rounds_ahead(s: Situation) -> dict[str, Default]:
     """Setting with the rounds to look ahead; none where the problem has no stores."""
     if not stores(s.canonical):
         return {}
-    whole, predicted = min(s.season * -(-DAY // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
+    wanted = min(max(DAY, math.ceil(TURNS * _turn(s))), MOST_AHEAD)
+    whole, predicted = min(s.season * -(-wanted // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
     why = "rounds to come that what is left in a store is for: of a day, or of a season"
     if predicted > whole:
         return {AHEAD: Default(float(predicted), "rounds to come that the model predicts")}
     return {AHEAD: Default(float(whole), why)}
+
+
+def _turn(s: Situation) -> float:
+    """Rounds in which the largest flows fill the slowest store from one end to the other."""
+    widths = [(own.ends.upper - own.ends.lower) / np.maximum(own.most - own.least, TINY) for own in stores(s.canonical)]
+    return float(max(w.max() for w in widths))
 
 
 def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
@@ -182,33 +199,48 @@ class StoredValue:
         lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
-        off = None
-        if costs.unsure is not None:
-            soft = t.constant(
-                np.concatenate([s.ends.soft for s in self.stores]), "soft", "stores whose ends the cut keeps"
-            )
-            errors = self._column(costs.unsure * soft) * t.constant(np.array(ERRORS), "errors", "usual errors")
-            shape = (m, GRID, len(ERRORS))
-            off = t.reshape(
-                t.reshape(stored, (m, GRID, 1)) + t.reshape(errors, (m, 1, len(ERRORS))), (m, GRID * len(ERRORS))
-            )
-
-        flow, side = self._flows()
+        (flow, side), errors = self._flows(), None if costs.unsure is None else self._errors(costs.unsure)
         flows = flow.shape[1]
+        of_left, of_stored = (KnownSlopes(self.p, self.stores, left) for left in (True, False))
+        held = of_stored.at(stored) if of_stored else t.zeros((m, 1))
+
+        def prices(row: Value) -> Value:
+            price = self._column(row[0]) + self._column(row[1]) * flow
+            return price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
+
+        limit = self._most_valued(costs, prices, [held, of_left.at(stored)] if of_left else [held])
+
+        def expected(f: Callable[[Value], Value], at: Value) -> Value:
+            return f(at) if errors is None else self._expected(f, at, errors)
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             row = costs.of(self.ahead - j)
-            price = self._column(row[0]) + self._column(row[1]) * flow
-            price = price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
-            kept = keep * stored + self._column(row[3])
-            left = t.reshape(kept, (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
-            if off is not None:
-                after = t.sum(t.reshape(self._of_all(after, off), shape), axis=2) / float(len(ERRORS))
-            value = t.reshape(self._of_all(after, t.reshape(left, (m, GRID * flows))), (m, GRID, flows))
-            return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
+            left = t.reshape(keep * stored + self._column(row[3]), (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
+            left = t.reshape(left, (m, GRID * flows))
+            if errors is not None:
+                after = expected(lambda at: self._of_all(after, at), stored)
+            value = self._of_all(after, left, limit)
+            value = t.reshape(value - expected(of_left.at, left) if of_left else value, (m, GRID, flows))
+            best = self._at_one_price(value, t.reshape(prices(row), (m, 1, flows)))
+            return (keep * best - self._column(row[2]) - held,)
 
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
         return values
+
+    def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
+        """More than a unit is worth in any round to come, (m, 1): of one that constraints want and no flow brings."""
+        t, m = self.t, self.size
+
+        def more(j: Value, price: Value, held: Value) -> tuple[Value, ...]:
+            row = costs.of(self.ahead - j)
+            most = t.reshape(t.max(abs(prices(row)), axis=1), (m, 1))
+            return t.maximum(price, most), held + abs(self._column(row[2]))
+
+        price, held = t.for_(self.ahead, more, [t.zeros((m, 1)), t.zeros((m, 1))])
+        most = price + held + self._column(self._end("paid") + self._end("charged"))
+        for slopes in known:
+            most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
+        return t.name("most", SCARCE * most)
 
     def _flows(self) -> tuple[Value, Value]:
         """Flows of a round between which the best one is, in order, and the sides of 0 on which they are, (m, flows): 0 is there twice, for
@@ -229,7 +261,7 @@ class StoredValue:
         flow, `price` (m, 1, flows) does not. Between two flows the price is that where the lines cross.
         """
         t, last = self.t, value.shape[2] - 1
-        over = t.minimum(t.maximum(value - price, -UNBOUNDED), UNBOUNDED)
+        over = value - price
         here, there = over[:, :, :-1], over[:, :, 1:]
         crosses = t.and_(here > 0.0, there <= 0.0)
         share = t.where(crosses, here / t.where(crosses, here - there, 1.0), 0.0)
@@ -237,14 +269,29 @@ class StoredValue:
         inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
         return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
 
-    def _of_all(self, values: Value, at: Value) -> Value:
-        """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much."""
+    def _of_all(self, values: Value, at: Value, limit: Value | None = None) -> Value:
+        """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
+
+        limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
+        """
         t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
-        paid, wasted, charged = (self._column(self._end(n)) for n in ("paid", "wasted", "charged"))
-        missing, beyond = t.where(paid > 0.0, paid, UNBOUNDED), t.where(wasted > 0.0, -charged, -UNBOUNDED)
-        edge = EDGE * (upper - lower)
-        value = t.where(at > upper + edge, beyond, self._interpolated(values, at))
-        return t.where(at < lower - edge, missing, value)
+        given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
+        edge, value = EDGE * (upper - lower), self._interpolated(values, at)
+        missing, beyond = (value, value) if limit is None else (limit, -limit)
+        value = t.where(at > upper + edge, t.where(wasted > 0.0, -charged, beyond), value)
+        return t.where(at < lower - edge, t.where(given > 0.0, paid, missing), value)
+
+    def _errors(self, unsure: Value) -> Value:
+        """Errors of the drift that are equally likely, (m, errors); 0 where constraints keep both ends."""
+        soft = np.concatenate([s.ends.soft for s in self.stores])
+        own = self.t.constant(soft, "soft", "stores with an end that the cut keeps")
+        return self._column(unsure * own) * self.t.constant(np.array(ERRORS), "errors", "usual errors")
+
+    def _expected(self, f: Callable[[Value], Value], at: Value, errors: Value) -> Value:
+        """Mean of f, which takes levels (m, P), over errors of these levels, (m, P)."""
+        t, (m, P), count = self.t, at.shape, len(ERRORS)
+        off = t.reshape(at, (m, P, 1)) + t.reshape(errors, (m, 1, count))
+        return t.sum(t.reshape(f(t.reshape(off, (m, P * count))), (m, P, count)), axis=2) / float(count)
 
     def _interpolated(self, values: Value, at: Value) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""

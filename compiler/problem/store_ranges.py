@@ -2,7 +2,8 @@
 
 * A constraint of the model k (l - z) <= 0 or k (z - u) <= 0, k > 0, in each round or in a share of them: its end is that of the store.
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
-  price of lost sales. Also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms.
+  price of lost sales; also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms. Or another cost of z alone that falls
+  there, as 300 [200 - z]_+ does at 0.
 * The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
   as for bikes that find no dock.
 """
@@ -10,28 +11,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.affine_entries import SAME, affine_rows, factors_and_ends
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, without_state_costs
 from oco.compiler.problem.stream_ranges import StreamRange
-from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
-from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
 OUTSIDE = "_outside"
-SAME = 1e-9
-"""Relative difference up to which two numbers of a model are one."""
 
 
 class End(Enum):
@@ -46,21 +44,23 @@ class KeptRange:
     """Range of a store, numbers for each of its m entries, (m,).
 
     lower, upper  ends
-    paid          p, what the loss pays for a unit that is missing at the lower end; 0 where constraints keep it
+    given         1 where nothing but the cut keeps the lower end, else 0
+    paid          p, what the loss pays for a unit that is missing at the lower end, and for no other; 0 where constraints keep it
     wasted        1 where nothing but the cut keeps the upper end, else 0
     charged       p, what the loss pays for a unit that is too much at the upper end; 0 where constraints keep it
     """
 
     lower: Floats
     upper: Floats
+    given: Floats
     paid: Floats
     wasted: Floats
     charged: Floats
 
     @property
     def soft(self) -> Floats:
-        """1 where nothing but the cut keeps both ends, else 0, (m,)."""
-        return ((self.paid > 0) & (self.wasted > 0)).astype(np.float64)
+        """1 where nothing but the cut keeps an end, else 0, (m,)."""
+        return ((self.given > 0) | (self.wasted > 0)).astype(np.float64)
 
 
 def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
@@ -72,17 +72,31 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
         ranges = {f"{s.name}.least", f"{s.name}.most"}
         free = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
         none = np.zeros(lower.size)
-        return KeptRange(lower, upper, none, none, none) if free else None
+        return KeptRange(lower, upper, none, none, none, none) if free else None
     made = _constrained(canonical, s, lower, upper)
     if made is None:
         return None
     least, most = made
-    paid = np.where(np.isnan(least), _price(canonical, s, End.LOWER), 0.0)
-    if (np.isnan(least) & (paid <= 0)).any():
+    given = np.isnan(least)
+    paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
+    unpaid = given & (paid <= 0)
+    if unpaid.any() and (unpaid & ~_is_paid_above(canonical, s, lower)).any():
         return None
     wasted = np.isnan(most)
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
-    return KeptRange(np.fmax(least, lower), np.fmin(most, upper), paid, wasted.astype(np.float64), charged)
+    return KeptRange(
+        np.fmax(least, lower), np.fmin(most, upper), given.astype(np.float64), paid, wasted.astype(np.float64), charged
+    )
+
+
+def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:
+    """True for entries of which the loss pays for less at the lower end as it does above it, (m,)."""
+    loss = canonical.objective if canonical.moving is None else canonical.moving
+    costs = [c for c in without_state_costs(canonical, s, loss)[1] if c.left]
+    if not costs:
+        return np.zeros(lower.size, dtype=bool)
+    slopes = evaluate(slope_of_costs(costs, level_name(1, s)), {LEVEL: lower.reshape(1, *s.shape)})
+    return np.broadcast_to(slopes, (1, *s.shape)).ravel() < 0
 
 
 def _changes_on(expr: Expr, s: StreamRange) -> bool:
@@ -112,38 +126,8 @@ def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Flo
 def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[tuple[int, float, float]] | None:
     """Entry i, factor k and end e of each entry k (z_i - e) of an expression; None where one has another form."""
     assert s.uncut is not None
-    own, following = _rows(canonical, expr, known(expr.shape)), _rows(canonical, s.uncut, s.shape)
-    if own is None or following is None:
-        return None
-    result = list[tuple[int, float, float]]()
-    for row in own:
-        fits = [(i, k) for i, z in enumerate(following) if (k := _factor(row[1:], z[1:]))]
-        if len(fits) != 1:
-            return None
-        (i, k) = fits[0]
-        result.append((i, k, float(following[i, 0] - row[0] / k)))
-    return result
-
-
-def _factor(row: Floats, z: Floats) -> float:
-    """k with row = k z; 0 where there is none."""
-    at = int(np.argmax(np.abs(z)))
-    k = float(row[at] / z[at]) if z[at] else 0.0
-    return k if k and np.allclose(row, k * z, rtol=SAME, atol=SAME * abs(k)) else 0.0
-
-
-def _rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | None:
-    """Entries of an expression that is affine in decisions and streams: its value at 0, then its slopes, (entries, 1 + variables)."""
-    sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in canonical.streams}
-    own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
-    if names(own, Kind.ROUND) or not is_affine(own, tuple(sizes)):
-        return None
-    slopes, size = jacobian(algebra.broadcast(own, shape), sizes), math.prod(shape)
-    at_zero = evaluate(own, {n: np.zeros(size) for n, size in sizes.items()})
-    parts = [np.broadcast_to(at_zero, shape).reshape(size, 1)]
-    for n, e in slopes.items():
-        parts.append(np.broadcast_to(evaluate(e, {}), (*shape, *sizes[n])).reshape(size, -1))
-    return np.concatenate(parts, axis=1)
+    following = affine_rows(canonical, s.uncut, s.shape)
+    return None if following is None else factors_and_ends(canonical, expr, following)
 
 
 def outside(s: StreamRange, end: End) -> Expr:

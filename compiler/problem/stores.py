@@ -23,6 +23,7 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.state_costs import StateCost, without_state_costs
 from oco.compiler.problem.store_ranges import End, KeptRange, kept_range, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
@@ -31,6 +32,7 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
+from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
@@ -176,8 +178,21 @@ def valued(canonical: Canonical) -> Canonical:
 
 @lru_cache(maxsize=16)
 def without_outside(canonical: Canonical) -> Canonical:
-    """Problem whose loss pays nothing for what is missing in stores, or too much: what filling one costs."""
-    return _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    """Problem whose loss pays nothing for what is missing in stores, or too much, nor for levels alone: what filling one costs."""
+    result = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    for store in stores(canonical):
+        own, _ = without_state_costs(result, store.state, result.objective)
+        moving = None if result.moving is None else without_state_costs(result, store.state, result.moving)[0]
+        result = replace(result, objective=own, moving=moving)
+    return result
+
+
+@lru_cache(maxsize=16)
+def state_costs(canonical: Canonical) -> tuple[tuple[StateCost, ...], ...]:
+    """Costs of the level of each store alone, but for those of what is outside its range."""
+    inside = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
+    loss = inside.objective if inside.moving is None else inside.moving
+    return tuple(without_state_costs(inside, s.state, loss)[1] for s in stores(canonical))
 
 
 def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) -> Canonical:
@@ -230,7 +245,7 @@ def value_of_state(canonical: Canonical, store: StoreOfState) -> Expr:
 def diagonal_curvature(canonical: Canonical) -> dict[str, Expr]:
     """Sums of the rows of the loss's second derivative, by decision and of its shape: the diagonal where the loss is separable."""
     ones = {b.name: constant(np.ones(b.shape)) for b in canonical.blocks}
-    rows = hessian_vector(canonical.objective, ones)
+    rows = hessian_vector(without_outside(canonical).objective, ones)
     return {b.name: algebra.broadcast(rows[b.name], b.shape) for b in canonical.blocks}
 
 
@@ -258,11 +273,15 @@ def _is_flat(expr: Expr) -> bool:
 
 @lru_cache(maxsize=16)
 def season_by_round(canonical: Canonical) -> int:
-    """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, and that comes twice; else 1."""
+    """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, or that streams are predicted by,
+    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores.
+    """
     following, most = [s.following for s in stores(canonical)], (canonical.horizon or math.inf) / 2
     loss = canonical.objective if canonical.moving is None else canonical.moving
     remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
-    lengths = [k for n in remainders if (k := _length(*n.children)) <= most]
+    statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
+    predicted = (int(s.number) for s in statistics if s is not None and s.kind == "season")
+    lengths = (k for k in (*(_length(*n.children) for n in remainders), *predicted) if k <= most)
     return max(lengths, default=1) if following else 1
 
 

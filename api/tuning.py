@@ -208,7 +208,7 @@ def explained(
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """Result of tuning: the plan with the best constants, the search, and the line for the model file."""
+    """Result of tuning: the plan with the best constants, the search, and the line for the model file, "" where that stays as it is."""
 
     plan: Plan
     search: Tuning
@@ -250,7 +250,8 @@ def tuned(
     if "season" in chosen.settings and chosen.season > 1:  # measured on data, which a model file does not have
         given = {**given, "season": chosen.season}
     numbers = best.numbers if chosen.free else None
-    return Tuned(_with(chosen, given, numbers, why), result, using_line(chosen.algorithm, given))
+    stays = best is result.default and not plan.choice.forced
+    return Tuned(_with(chosen, given, numbers, why), result, "" if stays else using_line(chosen.algorithm, given))
 
 
 def own_space(plan: Plan) -> SearchSpace:
@@ -323,4 +324,4 @@ def tuning_text(result: Tuned) -> str:
     guarantee = result.plan.guarantee
     if guarantee is not None and guarantee.horizon is not None:
         lines += [f"Guarantee: {bound_text(b, guarantee)}" for b in guarantee.bounds]
-    return "\n".join([*lines, "", result.line]) + "\n"
+    return "\n".join([*lines, "", result.line or "The model stays as it is."]) + "\n"

@@ -194,7 +194,7 @@ def run_with_results_tables_and_replay() -> None:
 
 @step
 def tune_and_compile() -> None:
-    has(oco("tune", "shop.oco", "--data", "shop.csv"), "using")
+    has(oco("tune", "shop.oco", "--data", "shop.csv"), "Chosen:")
     has(oco("compile", "shop.oco", "-o", "shop_learner.py"), "NumPy alone")
     done = subprocess.run([sys.executable, "shop_learner.py", "shop.csv"], capture_output=True, text=True)
     assert done.returncode == 0 and f"{ROUNDS} rounds" in done.stdout, done

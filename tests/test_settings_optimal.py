@@ -366,3 +366,16 @@ def test_the_line_replaces_another_and_keeps_comments() -> None:
     text = "model m  # one\n# two\nusing ogd with eta = 1   # three\n"
     assert with_using(text, "using ogd with eta = 2") == "model m  # one\n# two\nusing ogd with eta = 2   # three\n"
     assert with_using("model m\n", "using ogd") == "model m\n\nusing ogd\n"
+
+
+def test_where_nothing_is_gained_the_model_file_stays(tmp_path: Path, capsys: Any) -> None:
+    """On zeros every decision costs alike."""
+    from oco.cli import main
+
+    (tmp_path / "m.oco").write_text(TUNED)
+    np.savez(tmp_path / "d.npz", p=np.zeros((200, 3)))
+    assert main(["tune", str(tmp_path / "m.oco"), "--data", str(tmp_path / "d.npz"), "--write"]) == 0
+    shown = capsys.readouterr()
+    assert "The model stays as it is." in shown.out and "m.oco is not changed" in " ".join(shown.err.split())
+    assert (tmp_path / "m.oco").read_text() == TUNED
+    assert oco.tune(parse(TUNED), {"p": np.zeros((200, 3))}).line == ""

@@ -58,14 +58,15 @@ def tune(
         options: dict[str, Any] = {"tradeoff": tradeoff, "seed": seed, "effort": effort_of(context), "seconds": budget}
         options["gradient"] = gradient
         result = oco.tune(loaded, source, algorithm, **options)
-    if write:
+    writes = write and bool(result.line)
+    if writes:
         write_text(model, with_using(read_text(model), result.line))
     if not as_json:
         for text in () if source is None else source.notes:
             note(text)
         say(tuning_text(result).rstrip())
         if write:
-            note(f"{model} has the line now")
+            note(f"{model} has the line now" if writes else f"{model} is not changed")
         return
     tried = [
         {

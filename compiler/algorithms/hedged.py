@@ -355,6 +355,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    keeps_fixed=True,
     hands={LAST: "x"},
     shared=TOGETHER,
     predicts=True,

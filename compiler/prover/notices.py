@@ -101,8 +101,8 @@ def _largest(setting: ProofContext, c: Inequality) -> float:
 def _fixed(setting: ProofContext) -> Iterator[Diagnostic]:
     """Constraints on average that no data enters, so that each round could keep to them, and that the domain does not imply."""
     for c in setting.canonical.inequalities:
-        on_average = c.timing is Timing.ON_AVERAGE and c.label == c.origin and c.moving is None
-        if on_average and not changes(c.expr) and _largest(setting, c) > 0:
+        loose = c.timing is not Timing.EACH_ROUND and c.label == c.origin and c.moving is None
+        if loose and not changes(c.expr) and _largest(setting, c) > 0:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
             cut = cut_of(c, setting.canonical.model)
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.algorithms.stored_value import count_ahead
+from oco.compiler.problem.fixed_rows import can_be_kept
 from oco.compiler.prover.notices import cut_of
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
@@ -77,5 +78,8 @@ def _broken_at_first(s: Situation, algorithm: str) -> Iterator[Diagnostic]:
             continue
         most = s.entries(c.label, c.shape, "upper")
         if (most is None or most.max() > 0) and (cut := cut_of(c, s.canonical.model)):
+            keeping = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.keeps_fixed)
+            keeps = can_be_kept(s.canonical.feedback, c, s.canonical.blocks)
+            ways = f"{cut}; or write {keeping}, which keeps to it, where it applies" if keeps else cut
             message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions of `{algorithm}` from breaking it"
-            yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
+            yield Diagnostic("OCO612", message, c.span, ways, Severity.WARNING)

@@ -89,5 +89,7 @@ def test_a_fixed_constraint_is_written_out_as_a_part_of_the_domain() -> None:
     assert "write `with sum(x) <= 2` behind the domain of `x`" in found.hint and "write `using hedged`" in found.hint
     head, _, _ = FIXED.partition("subject to")
     cut = "\n".join(f"{line} with sum(x) <= 2" if line.startswith("decision x") else line for line in head.split("\n"))
-    others = (oco.compile(oco.parse(t)).warnings for t in (cut, FIXED + "using hedged\n", allowing(FIXED, "cap:", "OCO612")))
+    others = (
+        oco.compile(oco.parse(t)).warnings for t in (cut, FIXED + "using hedged\n", allowing(FIXED, "cap:", "OCO612"))
+    )
     assert cut != head and not any(w.code == "OCO612" for warnings in others for w in warnings)

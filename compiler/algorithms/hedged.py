@@ -279,9 +279,8 @@ def _price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: boo
     """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
     if late := s.canonical.delay:
         words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
-        return (
-            Quantity("r", "r", words, 2 - 1 / (late + 1)),
-        ), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
+        ratio = Quantity("r", "r", words, 2 - 1 / (late + 1))
+        return (ratio,), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
     price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
     if not curved:
         return (), price

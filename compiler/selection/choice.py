@@ -371,7 +371,7 @@ def _against_objections(
 
 
 def _unmet(a: Algorithm, s: Situation) -> list[Objection]:
-    """What keeps a rule from running at all."""
+    """Objections for which a rule cannot run at all, though a user asks for it."""
     return required(a, s, True) + inapplicable(a, s)
 
 

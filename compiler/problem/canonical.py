@@ -142,7 +142,7 @@ class Canonical:
     @cached_property
     def keeping_fixed(self) -> Canonical:
         """Problem in which fixed constraints of each round are known, too, as far as their nearest points are found."""
-        kept = [can_be_kept(self.feedback, c, self.blocks) for c in self.inequalities]
+        kept = [can_be_kept(c, self.model, self.blocks) for c in self.inequalities]
         if not any(kept):
             return self
         fixed = tuple(replace(c, known=True) for c, k in zip(self.inequalities, kept) if k)
@@ -328,9 +328,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
-    inequalities = with_free_decision(
-        with_fixed(model.feedback, inequalities, blocks), folding, blocks, (*streams, *kept)
-    )
+    inequalities = with_free_decision(with_fixed(inequalities, model, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
     refuse_elsewhere([*carried, *(c.expr for c in equalities)], [(c.expr, c.timing) for c in inequalities])
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
@@ -360,7 +358,7 @@ def _marked(
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if c.budget is not None or not is_exact(model.feedback, c) or not is_known(model, c.expr, before, blocks):
+    if c.budget is not None or not is_exact(c, model) or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)

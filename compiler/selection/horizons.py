@@ -39,9 +39,9 @@ class UsefulHorizon:
 
 def useful_from(s: Situation, v: Verdict) -> dict[str, UsefulHorizon]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
+    s, results = seen_by(v.algorithm, s), dict[str, UsefulHorizon]()
     if v.guarantee is None or v.theorem is None or s.rounds is None:
-        return {}
-    s, results = seen_by(v.algorithm, s), {}
+        return results
     for k, bound in enumerate(v.guarantee.bounds):
         if bound.vacuous(s.rounds):
             results[bound.measure] = _first(_Shares(s, v, k), s.rounds)

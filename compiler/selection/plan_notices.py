@@ -79,7 +79,7 @@ def _broken_at_first(s: Situation, algorithm: str) -> Iterator[Diagnostic]:
         most = s.entries(c.label, c.shape, "upper")
         if (most is None or most.max() > 0) and (cut := cut_of(c, s.canonical.model)):
             keeping = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.keeps_fixed)
-            keeps = can_be_kept(s.canonical.feedback, c, s.canonical.blocks)
+            keeps = can_be_kept(c, s.canonical.model, s.canonical.blocks)
             ways = f"{cut}; or write {keeping}, which keeps to it, where it applies" if keeps else cut
             message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions of `{algorithm}` from breaking it"
             yield Diagnostic("OCO612", message, c.span, ways, Severity.WARNING)

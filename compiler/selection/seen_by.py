@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from oco.compiler.algorithms import Algorithm
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
 from oco.compiler.proximal.solvable import known_objections
-from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.theorems import Objection, Situation
 
 
 def seen_by(a: Algorithm, s: Situation) -> Situation:
@@ -20,9 +21,9 @@ def seen_by(a: Algorithm, s: Situation) -> Situation:
 
 @lru_cache(maxsize=32)
 def _keeping_fixed(s: Situation) -> Situation:
-    """The situation itself where nothing is fixed, or no decision can be moved to the nearest point that fixed constraints allow."""
+    """The situation itself where nothing is fixed, no decision satisfies all constraints, or none can be moved to the nearest that does."""
     problem = s.canonical.keeping_fixed
-    if problem is s.canonical:
+    if problem is s.canonical or isinstance(FEASIBLE_COMPARATOR.test(s), Objection):
         return s
     result = replace(s, canonical=problem, source=None if s.source is None else _keeping_fixed(s.source))
     return s if known_objections(result, True) else result

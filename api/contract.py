@@ -97,7 +97,7 @@ def _duals(plan: Plan) -> dict[str, Any]:
 
 def _constants(plan: Plan) -> Constants:
     """Constants that the guarantee rests on, for the learner to compare with the data it sees."""
-    s, winner = plan.choice.situation, plan.choice.winner
+    s, winner = plan.choice.played, plan.choice.winner
     theorem = None if winner is None else winner.theorem
     norm = "l2" if theorem is None else theorem.norm
     asked = () if theorem is None or plan.guarantee is None else theorem.facts

@@ -64,7 +64,7 @@ def piloted(
     if first is not None and first.algorithm.values_left and stores(plan.choice.situation.canonical):
         return plan
     if (mixture := _mixture(plan.choice, data)) is not None:
-        return replace(plan, choice=_led(plan.choice, mixture))
+        return plan.deciding(_led(plan.choice, mixture))
     vacuous = plan.choice.vacuous
     if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
@@ -72,7 +72,7 @@ def piloted(
     if pilots.skipped and not vacuous:
         return plan
     choice = candidates.decided_by(pilots)
-    return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
+    return replace(plan.deciding(choice), mode=PLAIN if choice.policy.plain else plan.mode)
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
@@ -241,7 +241,7 @@ def tuned(
     if gradient:
         own = spaces[plan.algorithm]
         slopes = partial(slopes_of, plan, seed)
-        result = descend(plan.algorithm, own, slopes, source, plan.choice.situation, **options)
+        result = descend(plan.algorithm, own, slopes, source, plan.choice.played, **options)
     else:
         result = tune(spaces, source, plan.choice.situation, **options)
     best, why = result.best, chosen_why(result, plan.horizon)

@@ -22,7 +22,7 @@ def main() -> None:
         oco.load(ROOT / "examples" / "job_scheduling.oco"), data=ROOT / "examples/data/nyiso_2017-05.csv"
     )
     trace = plan.run(ROOT / "examples/data/nyiso_2017-05.csv")
-    rules = beside(RuleChoice.ALL, trace.problem, trace.data, Trade.of(plan.choice.situation, plan.tradeoff))
+    rules = beside(RuleChoice.ALL, trace.problem, trace.data, Trade.of(plan.choice.played, plan.tradeoff))
     table = rule_table(trace, rules)
     print(table.learner, *table.lines, sep="\n")
     with in_style():

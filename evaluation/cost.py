@@ -91,9 +91,12 @@ class Trade:
     penalties: Array | None = None
 
     @classmethod
-    def of(cls, s: Situation, weight: float) -> Trade:
-        """Trade in units of the loss's range and of the constraints' scales or penalties, as pilots and `--tradeoff` have it."""
-        s = replace(s, canonical=s.canonical.whole)
+    def of(cls, s: Situation, weight: float, problem: Canonical | None = None) -> Trade:
+        """Trade in units of the loss's range and of the constraints' scales or penalties, as pilots and `--tradeoff` have it.
+
+        problem  that of the runs, whose constraints are those of the situation, perhaps in another order
+        """
+        s = replace(s, canonical=(problem or s.canonical).whole)
         hard = hard_ones(s.canonical)
 
         def sizes(known: Array | None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 
 from oco.compiler.theory.free_constants import Free
@@ -58,7 +59,7 @@ def descend(
     tried = [default, *_steps(name, space, cost, default, split, until)]
     best = min(tried, key=tried_order)
     judged = [best] if best is default else [best, default]
-    held = [held_out(t, space, data, split, trade, seed, len(judged)) for t in judged]
+    held = [held_out(t, space, data, split, partial(Trade.of, s, weight), seed, len(judged)) for t in judged]
     others = sorted((t for t in tried if t not in judged), key=tried_order)
     return Tuning((*held, *others), space.own, split, data.rounds, seed)
 

@@ -44,7 +44,7 @@ def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float
 
     A constraint that binds each round counts its hard violation; one on average, the excess of its sum over these rounds.
     """
-    cost = Trade.of(s, weight).steady(trace)
+    cost = Trade.of(s, weight, trace.problem).steady(trace)
     return cost.loss, cost.violation, cost.value
 
 
@@ -91,8 +91,8 @@ def beside(
 
 def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
     """Loss, violation, their sum, and 1 where the violation grows; one row for each seed."""
-    trade = Trade.of(s, weight)
-    costs = (trade.steady(plan.run(replace(source, seed=k), seed=k)) for k in seeds)
+    runs = (plan.run(replace(source, seed=k), seed=k) for k in seeds)
+    costs = (Trade.of(s, weight, run.problem).steady(run) for run in runs)
     return np.array([(c.loss, c.violation, c.value, float(c.grows)) for c in costs])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from time import perf_counter
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import stdtrit
 
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
@@ -48,6 +50,8 @@ TRIES = 4
 
 Numbers = Mapping[str, float]
 Run = Callable[[Numbers, Data, int], MeasuredRun]
+TradeOn = Callable[[Canonical], Trade]
+"""Trade between loss and violation for runs of a problem, whose constraints may stand in another order than those of another plan."""
 NEVER = SteadyCost(math.inf)
 """Cost of what cannot run."""
 
@@ -210,7 +214,8 @@ def tune(
     Raises OcoError where the data is too short to be split.
     """
     split = split_of(data)
-    search = _Search(Trade.of(s, weight), data.first(split), seed, perf_counter() + SEARCH_TIME * seconds)
+    trade = partial(Trade.of, s, weight)
+    search = _Search(trade, data.first(split), seed, perf_counter() + SEARCH_TIME * seconds)
     first = next(iter(spaces))
     chosen = search.best_space(spaces) if len(spaces) > 1 else first
     search.halving(chosen, spaces[chosen])
@@ -219,7 +224,7 @@ def tune(
     if reference not in search.scored:
         raise InternalError(f"the default `{reference}` was not tried")
     judged = [t for t in order if t is order[0] or t.name == reference or t.name in spaces[chosen].starts]
-    held = [held_out(t, spaces[t.space], data, split, search.trade, seed, len(judged)) for t in judged]
+    held = [held_out(t, spaces[t.space], data, split, trade, seed, len(judged)) for t in judged]
     tried = (*held, *(t for t in order if t not in judged))
     return Tuning(tried, reference, split, data.rounds, seed, search.cut)
 
@@ -238,19 +243,21 @@ def split_of(data: Data) -> int:
 
 
 def held_out(
-    t: TriedConstants, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int
+    t: TriedConstants, space: SearchSpace, data: Data, split: int, trade: TradeOn, seed: int, runs: int
 ) -> TriedConstants:
     """Trial with its cost in the rounds held out, of a run over all rounds."""
     made = _ran(space.plan.trial(data.rounds, runs), t.numbers, data, seed)
-    cost = NEVER if made is None else _finite(trade.steady(made, split))
-    each = () if made is None else tuple(trade.each(LaterRounds.of(made, split)).tolist())
+    if made is None:
+        return replace(t, held_out=NEVER.value, held=NEVER)
+    own = trade(made.problem)
+    cost, each = _finite(own.steady(made, split)), tuple(own.each(LaterRounds.of(made, split)).tolist())
     return replace(t, held_out=cost.value, held=cost, each=each)
 
 
 class _Search:
     """State of a search on the first part of the data: trials by name, and the number of those that were left out."""
 
-    def __init__(self, trade: Trade, past: Data, seed: int, until: float) -> None:
+    def __init__(self, trade: TradeOn, past: Data, seed: int, until: float) -> None:
         self.trade, self.past, self.seed, self.until = trade, past, seed, until
         self.rng = np.random.default_rng(seed)
         self.scored: dict[str, TriedConstants] = {}
@@ -295,10 +302,10 @@ class _Search:
         return results
 
 
-def _cost(run: Run, numbers: Numbers, data: Data, trade: Trade, seed: int) -> SteadyCost:
+def _cost(run: Run, numbers: Numbers, data: Data, trade: TradeOn, seed: int) -> SteadyCost:
     """Cost of constants in the steady state; infinite where a setting has no value or a decision is not finite."""
     made = _ran(run, numbers, data, seed)
-    return NEVER if made is None else _finite(trade.steady(made))
+    return NEVER if made is None else _finite(trade(made.problem).steady(made))
 
 
 def _ran(run: Run, numbers: Numbers, data: Data, seed: int) -> MeasuredRun | None:

@@ -32,7 +32,7 @@ decision x[2] in box(-1, 1)
 stream a[2] in [-1, 1]
 minimize sum_squares(x - a)
 subject to
-    cap: sum(x) <= 1  each round  # oco: ignore OCO612, OCO636
+    cap: sum(x) <= 1  each round  # oco: ignore OCO636
 using coldq
 """
 STAND_INS = {

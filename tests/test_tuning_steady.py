@@ -45,7 +45,8 @@ class Known:
     def trial(self, rounds: int, runs: int) -> Any:
         def run(numbers: Mapping[str, float], data: Data, seed: int) -> Any:
             loss, g = self.rule(numbers["a"], np.arange(data.rounds, dtype=np.float64))
-            return SimpleNamespace(loss=loss, constraints=g[:, None], equalities=np.zeros((len(loss), 0)))
+            values = {"loss": loss, "constraints": g[:, None], "equalities": np.zeros((len(loss), 0))}
+            return SimpleNamespace(problem=data.problem, **values)
 
         return run
 

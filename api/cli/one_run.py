@@ -92,7 +92,7 @@ def _beside(trace: Trace, plan: Plan, which: RuleChoice) -> Beside | None:
     """Rules played over the rounds of a trace, ordered by the plan's trade; None where none are asked for."""
     if which is RuleChoice.NONE:
         return None
-    return beside(which, trace.problem, trace.data, Trade.of(plan.choice.situation, plan.tradeoff))
+    return beside(which, trace.problem, trace.data, Trade.of(plan.choice.played, plan.tradeoff))
 
 
 def _announce(plan: Plan, notes: tuple[str, ...], details: bool) -> None:

@@ -36,6 +36,7 @@ class Algorithm:
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
+    keeps_fixed   whether its rule keeps to fixed constraints of each round from the first one, as to those that contexts give
     hands         symbols of its state that are of the round before, each with the symbol of this round's values once it is prepared
     shared        symbols of its state that learners in turn have in common under delayed feedback; none: each learns alone
     predicts      whether its rule takes the predictions that the model states
@@ -64,6 +65,7 @@ class Algorithm:
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
+    keeps_fixed: bool = False
     hands: Mapping[str, str] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
     predicts: bool = False

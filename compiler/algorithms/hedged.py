@@ -21,8 +21,8 @@ Price: what the model states after `penalty`, else the setting, else `weight` ti
 Where data pick entries of arrays they have no average: the experts are gradients then, of more steps and prices.
 
 Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losses of which a hundredth is forgotten each round, for early
-rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision
-each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
+rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision,
+as fixed ones always are, each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
 
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
 experts begin where these led with the margins that they learned, and where all data are stated with S too.
@@ -279,9 +279,8 @@ def _price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: boo
     """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
     if late := s.canonical.delay:
         words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
-        return (
-            Quantity("r", "r", words, 2 - 1 / (late + 1)),
-        ), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
+        ratio = Quantity("r", "r", words, 2 - 1 / (late + 1))
+        return (ratio,), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
     price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
     if not curved:
         return (), price
@@ -355,6 +354,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    keeps_fixed=True,
     hands={LAST: "x"},
     shared=TOGETHER,
     predicts=True,

@@ -168,7 +168,8 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
         seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
         own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
         own = own if p.turn is None else own.in_turn(p.ahead, p.turn.number + k * p.ahead, k)
-        return flattened(rule.update(own, of_form(first, values)))
+        state = of_form(first, values)
+        return flattened(rule.update(own, rule.prepare(own, state) if is_informed(p.spec.canonical) else state))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")
     after = of_form(first, t.for_(ROUNDS, turn, flattened(first)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
-from oco.dsl.expressions import Kind, names
+from oco.dsl.expressions import Kind, changes, names
 
 Array = np.ndarray[Any, Any]
 ROUNDS = 32
@@ -31,7 +31,8 @@ def rehearsed(canonical: Canonical) -> Mapping[str, Array]:
     used = [s for s in streams if s.name in limits or s.name in names(canonical.objective, Kind.STREAM)]
     timed = any(names(e, Kind.ROUND) for e in (*exprs, canonical.objective))
     unstated = any(own[n].distribution is None for n in limits)
-    waits = bool(canonical.known or canonical.carried or canonical.predictions) or any(s.stream.known for s in streams)
+    known = any(changes(c.expr) for c in canonical.known)
+    waits = bool(known or canonical.carried or canonical.predictions) or any(s.stream.known for s in streams)
     if not limits or timed or unstated or waits or not all(map(_is_bounded, used)):
         return {}
     rng, size = np.random.default_rng(SEED), sum(int(np.prod(s.shape)) for s in streams)

@@ -18,6 +18,7 @@ from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import both_sides, has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.feedback_delay import delay_of
+from oco.compiler.problem.fixed_rows import can_be_kept, is_exact, with_fixed
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.margins import ShareMargin
 from oco.compiler.problem.parts import Assumed as Assumed
@@ -38,7 +39,6 @@ from oco.compiler.problem.stated_predictions import NO_LOOKAHEAD, Lookahead, sta
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
-from oco.compiler.problem.sublevel import has_nearest_point
 from oco.compiler.problem.totals import timed, with_free_decision
 from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
@@ -138,6 +138,16 @@ class Canonical:
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(c.before_round for c in known)
         return replace(self, inequalities=inequalities, known=moving, streams=(*self._own_streams, *self.previous))
+
+    @cached_property
+    def keeping_fixed(self) -> Canonical:
+        """Problem in which fixed constraints of each round are known, too, as far as their nearest points are found."""
+        kept = [can_be_kept(c, self.model, self.blocks) for c in self.inequalities]
+        if not any(kept):
+            return self
+        fixed = tuple(replace(c, known=True) for c, k in zip(self.inequalities, kept) if k)
+        others = tuple(c for c, k in zip(self.inequalities, kept) if not k)
+        return replace(self, inequalities=others, known=(*fixed, *self.known))
 
     @cached_property
     def whole(self) -> Canonical:
@@ -318,7 +328,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
-    inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, (*streams, *kept))
+    inequalities = with_free_decision(with_fixed(inequalities, model, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
     refuse_elsewhere([*carried, *(c.expr for c in equalities)], [(c.expr, c.timing) for c in inequalities])
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
@@ -348,24 +358,12 @@ def _marked(
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if c.budget is not None or not _is_exact(model, c) or not is_known(model, c.expr, before, blocks):
+    if c.budget is not None or not is_exact(c, model) or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
     moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
-
-
-def _is_exact(model: Model, c: Inequality) -> bool:
-    return c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
-
-
-def _with_fixed(model: Model, marked: list[Inequality], blocks: Sequence[DecisionBlock]) -> list[Inequality]:
-    """Constraints with those of fixed data alone known too, where others are: the step that meets these meets them as well."""
-    if not any(c.known and c.learned is None for c in marked):
-        return marked
-    fixed = [_is_exact(model, c) and not changes(c.expr) and has_nearest_point(c.expr, blocks) for c in marked]
-    return [replace(c, known=True) if f else c for c, f in zip(marked, fixed)]
 
 
 def _ranges(

@@ -99,19 +99,14 @@ def _largest(setting: ProofContext, c: Inequality) -> float:
 
 
 def _fixed(setting: ProofContext) -> Iterator[Diagnostic]:
-    """Constraints that no data enters, so that they are known before the first round, and that the domain does not imply."""
+    """Constraints on average that no data enters, so that each round could keep to them, and that the domain does not imply."""
     for c in setting.canonical.inequalities:
-        if c.label != c.origin or changes(c.expr) or c.moving is not None or _largest(setting, c) <= 0:
-            continue
-        within = tuple(names(c.expr, Kind.DECISION))
-        cut = _cut(c, within, setting.canonical.model)
-        if c.timing is not Timing.EACH_ROUND:
+        loose = c.timing is not Timing.EACH_ROUND and c.label == c.origin and c.moving is None
+        if loose and not changes(c.expr) and _largest(setting, c) > 0:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
+            cut = cut_of(c, setting.canonical.model)
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
             yield Diagnostic("OCO611", message, c.span, ways, Severity.WARNING)
-        elif cut:
-            message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions from breaking it"
-            yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
 
 
 def _uneven(canonical: Canonical) -> Iterator[Diagnostic]:
@@ -127,8 +122,9 @@ def _uneven(canonical: Canonical) -> Iterator[Diagnostic]:
         yield Diagnostic("OCO614", message, canonical.model.decisions[0].span, hint, Severity.WARNING)
 
 
-def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
+def cut_of(c: Inequality, model: Model) -> str:
     """Hint to make the constraint a part of the domain; empty where it cannot be one."""
+    within = tuple(names(c.expr, Kind.DECISION))
     if len(within) != 1 or not is_affine(c.expr, within):
         return ""
     written = next(k for k in model.constraints if k.label == c.origin)

@@ -17,7 +17,7 @@ def brief_lines(choice: Choice) -> list[str]:
     v = choice.winner
     if v is None:
         return []
-    texts = (_does(v), _worst_case(v), _typically(v, choice))
+    texts = (_does(v, choice), _worst_case(v), _typically(v, choice))
     return [
         f"{label + ':' if k == 0 else '':<12}{line}"
         for label, text in zip(LABELS, texts)
@@ -25,8 +25,11 @@ def brief_lines(choice: Choice) -> list[str]:
     ]
 
 
-def _does(v: Verdict) -> str:
-    return f"`{v.name}`, {v.algorithm.title} ({v.algorithm.cite})"
+def _does(v: Verdict, choice: Choice) -> str:
+    before = {c.label for c in choice.situation.canonical.known}
+    fixed = dict.fromkeys(f"`{c.origin}`" for c in choice.played.canonical.known if c.label not in before)
+    keeps = f"; each decision keeps to {', '.join(fixed)}, from the first on" if fixed else ""
+    return f"`{v.name}`, {v.algorithm.title} ({v.algorithm.cite}){keeps}"
 
 
 def _worst_case(v: Verdict) -> str:

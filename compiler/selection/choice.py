@@ -14,10 +14,13 @@ from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.finalists import earliest, goes_first, order, reasons_to_go_first, searched_finalists
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
+from oco.compiler.selection.modes import PAPER as PAPER
+from oco.compiler.selection.modes import Policy as Policy
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import asking_less, relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
+from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import (
     Applicability,
     Informativeness,
@@ -40,28 +43,6 @@ from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, nearest
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Policy for finding settings.
-
-    optimal  on the problem without units, with the free constants at their best; else the paper's, in the user's units
-    weight   of the violations against the regret, where the two are added
-    plain    on the problem without units with the paper's constants, where that is `optimal`
-    """
-
-    optimal: bool = False
-    weight: float = 1.0
-    plain: bool = False
-
-    @property
-    def searches(self) -> bool:
-        """True where free constants are searched."""
-        return self.optimal and not self.plain
-
-
-PAPER = Policy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +137,19 @@ class Choice:
         policy = replace(self.policy, plain=pilots.plain)
         return replace(self, verdicts=(best, *losers, *refused), pilots=pilots, policy=policy)
 
+    def alone(self, v: Verdict, s: Situation | None = None) -> Choice:
+        """Choice of that verdict as if it were named, in this situation or another."""
+        return replace(self, situation=s or self.situation, verdicts=(v,), forced=True, unjudged=())
+
     def chosen_by(self, pilots: Pilots | None, reason: str) -> Choice:
         """Choice of the same algorithm for the reason that it had at another horizon, and its pilot runs."""
         first = replace(self.verdicts[0], reason=reason)
         return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots, forced=False)
+
+    @property
+    def played(self) -> Situation:
+        """Situation as the chosen algorithm sees it."""
+        return self.situation if self.winner is None else seen_by(self.winner.algorithm, self.situation)
 
     @property
     def winner(self) -> Verdict | None:
@@ -253,6 +243,7 @@ def judge(
 
     Raises OcoError where given settings are wrong for every theorem.
     """
+    s = seen_by(a, s)
     scaled, unmet = made_without_units(given, span, policy), required(a, s, asked)
     theorems, unmeasured = _theorems(a, s, given)
     objections = [(t, [*theorem_objections(t, s, scaled), *unmeasured, *unmet]) for t in theorems]
@@ -335,7 +326,7 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     warnings: list[Diagnostic] = []
     if verdict.applicability is Applicability.REFUSED:
         again = partial(judge, a, given=given, span=span, policy=policy, asked=True)
-        s, verdict = asking_less(s, verdict, again, lambda less: not (required(a, less, True) or inapplicable(a, less)))
+        s, verdict = asking_less(s, verdict, again, lambda less: not _unmet(a, seen_by(a, less)))
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)
@@ -354,8 +345,8 @@ def _against_objections(
     a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
     """Settings without a guarantee, where the rule itself can run: the paper's, in the user's units where numbers are given."""
-    unmet = required(a, s, True) + inapplicable(a, s)
-    if unmet:
+    s = seen_by(a, s)
+    if unmet := _unmet(a, s):
         message = "; ".join(o.reason for o in unmet)
         raise fail("OCO705", f"`{a.name}` cannot run on this model: {message}", span, unmet[0].fix)
     theorem = verdict.theorem or a.theorems[-1]
@@ -377,6 +368,11 @@ def _against_objections(
         raise fail("OCO715", f"`{a.name}` cannot run: {message}", span, "give positive numbers or formulas")
     _check_horizon(a, theorem, s, settings, span)
     return replace(verdict, settings=settings, theorem=theorem, scales=scales)
+
+
+def _unmet(a: Algorithm, s: Situation) -> list[Objection]:
+    """Objections for which a rule cannot run at all, though a user asks for it."""
+    return required(a, s, True) + inapplicable(a, s)
 
 
 def _check_horizon(

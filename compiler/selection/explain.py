@@ -17,6 +17,7 @@ from oco.compiler.prover.seen_ranges import LOOKED_AT
 from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
+from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, constraint_words, withheld
 from oco.compiler.theory.objective import ANY_HORIZON
 from oco.compiler.theory.settings import Setting
@@ -108,7 +109,7 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
         return [*lines, *(_wrapped("unless", f"you {v.fix}") if v.fix else []), ""]
     for setting in v.settings.values() if v.applicability is Applicability.CHOSEN else ():
         lines += _wrapped("setting", setting_text(setting))
-    if v.theorem is not None and (why := withheld(v.theorem, choice.situation, v.settings)):
+    if v.theorem is not None and (why := withheld(v.theorem, seen_by(v.algorithm, choice.situation), v.settings)):
         lines += _wrapped("promise", f"none: {why}") if why not in v.reasons else []
     if v.guarantee is not None:
         lines += _wrapped("by", v.guarantee.theorem)
@@ -119,7 +120,7 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
         if v.name in choice.unsearched and v.theorem is not None and v.theorem.free:
             lines += _wrapped("note", UNSEARCHED)
     if v.applicability is Applicability.CHOSEN:
-        s, weight = choice.situation, choice.policy.weight
+        s, weight = choice.played, choice.policy.weight
         for label, text in (*vacuous_lines(s, v), *settings_lines(s, v, weight)):
             lines += _wrapped(label, text)
     return [*lines, ""]
@@ -189,7 +190,7 @@ def explain_data(choice: Choice) -> dict[str, Any]:
         "algorithm": None if winner is None else winner.name,
         "settings": {} if winner is None else {n: _setting_data(x) for n, x in winner.settings.items()},
         "guarantee": None if winner is None or winner.guarantee is None else guarantee_data(winner.guarantee),
-        "settings_found": {} if winner is None else settings_data(choice.situation, winner, choice.policy.weight),
+        "settings_found": {} if winner is None else settings_data(choice.played, winner, choice.policy.weight),
         "verdicts": [_verdict_data(v) for v in choice.verdicts],
     }
 

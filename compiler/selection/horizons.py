@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oco.compiler.selection.resolve_again import at_horizon, given_formulas, in_its_units
+from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.guarantees import Guarantee
@@ -38,9 +39,9 @@ class UsefulHorizon:
 
 def useful_from(s: Situation, v: Verdict) -> dict[str, UsefulHorizon]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
+    s, results = seen_by(v.algorithm, s), dict[str, UsefulHorizon]()
     if v.guarantee is None or v.theorem is None or s.rounds is None:
-        return {}
-    results = {}
+        return results
     for k, bound in enumerate(v.guarantee.bounds):
         if bound.vacuous(s.rounds):
             results[bound.measure] = _first(_Shares(s, v, k), s.rounds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.resolve import GivenSettings, defaults
 from oco.compiler.theory.theorems import Objection, Situation, Theorem, UnknownFact
@@ -17,6 +18,7 @@ def ignored_settings(v: Verdict, s: Situation, given: GivenSettings, span: Span 
     """A warning for each given setting that neither the rule nor another setting reads, with what would use it."""
     if v.theorem is None:
         return
+    s = seen_by(v.algorithm, s)
     for name in unread(v.theorem, s, given):
         message = f"the setting {name} has no effect: `{v.name}` does not use it here, by {v.theorem.name}"
         yield Diagnostic("OCO712", message, span, _way_out(v, s, given, name), Severity.WARNING)
@@ -35,7 +37,7 @@ def using_all_settings(
     usable: list[Verdict], s: Situation, given: GivenSettings
 ) -> tuple[list[Verdict], list[Verdict]]:
     """Verdicts that use most of the given settings; the others refused, since the settings were not given for them."""
-    ignored = {v.name: [] if v.theorem is None else unread(v.theorem, s, given) for v in usable}
+    ignored = {v.name: [] if v.theorem is None else unread(v.theorem, seen_by(v.algorithm, s), given) for v in usable}
     least = min(map(len, ignored.values()), default=0)
     refused = [_refused(v, ignored[v.name]) for v in usable if len(ignored[v.name]) > least]
     return [v for v in usable if len(ignored[v.name]) == least], refused

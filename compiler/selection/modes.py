@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 
-from oco.compiler.selection.choice import Policy
 from oco.compiler.theory.objective import checked_tradeoff
 from oco.dsl.diagnostics import fail
 
@@ -13,6 +13,28 @@ SettingsMode = str | Mapping[str, "str | float"]
 LEAST, PLAIN = "optimal", "unit-free"
 MODES = ("paper", LEAST, PLAIN, "tuned")
 """Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Policy for finding settings.
+
+    optimal  on the problem without units, with the free constants at their best; else the paper's, in the user's units
+    weight   of the violations against the regret, where the two are added
+    plain    on the problem without units with the paper's constants, where that is `optimal`
+    """
+
+    optimal: bool = False
+    weight: float = 1.0
+    plain: bool = False
+
+    @property
+    def searches(self) -> bool:
+        """True where free constants are searched."""
+        return self.optimal and not self.plain
+
+
+PAPER = Policy()
 
 
 def policy_of(mode: str, tradeoff: float) -> Policy:

@@ -99,7 +99,7 @@ class Plan:
         v = self._winner
         if v.guarantee is not None or v.theorem is None:
             return ""
-        return withheld(v.theorem, self.choice.situation, v.settings)
+        return withheld(v.theorem, self.choice.played, v.settings)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -220,8 +220,7 @@ class Plan:
         if not continues(self.choice.situation, self._winner):
             return None
         s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
-        choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
-        return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon, alert=None)
+        return replace(self.deciding(self.choice.alone(verdict, s)), after=self.horizon, alert=None)
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """Plan with other numbers of the theorem's free constants, None for the paper's, at this horizon or another; algorithm and
@@ -242,9 +241,7 @@ class Plan:
         return replace(result, open=tuple(names.values()), alert=None)
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
-        choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
-        played = with_streams_of(self.canonical, s.canonical.standing)
-        return replace(self, model=self.model.with_horizon(s.rounds), canonical=played, choice=choice)
+        return replace(self.deciding(self.choice.alone(verdict, s)), model=self.model.with_horizon(s.rounds))
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -276,8 +273,11 @@ class Plan:
 
     def taking(self, verdict: Verdict) -> Self:
         """Plan with another verdict on its model as the chosen one."""
-        chosen = replace(verdict, applicability=Applicability.CHOSEN)
-        return replace(self, choice=replace(self.choice, verdicts=(chosen,), forced=True, unjudged=()))
+        return self.deciding(self.choice.alone(replace(verdict, applicability=Applicability.CHOSEN)))
+
+    def deciding(self, choice: Choice) -> Self:
+        """Plan with another choice on its model, and the problem as the algorithm chosen there sees it."""
+        return replace(self, choice=choice, canonical=with_streams_of(self.canonical, choice.played.canonical.standing))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
         """Settings that give these numbers of the free constants: as few as `compile_plan` needs to resolve all of them again."""
@@ -382,7 +382,7 @@ def plan_of(
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or given.model.span, hint)
-    played = with_streams_of(given, choice.situation.canonical.standing)
+    played = with_streams_of(given, choice.played.canonical.standing)
     return Plan(given.model, played, choice.situation.facts, choice, mode, formulas, tradeoff)
 
 

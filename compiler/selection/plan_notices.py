@@ -6,11 +6,16 @@ from collections.abc import Iterator
 
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.algorithms.stored_value import count_ahead
+from oco.compiler.problem.fixed_rows import can_be_kept
+from oco.compiler.prover.notices import cut_of
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.horizons import useful_from
 from oco.compiler.selection.verdicts import withheld
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.expressions import changes
+from oco.dsl.statements import Timing
 from oco.dsl.suppression import without_allowed
 
 
@@ -42,9 +47,11 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
             "a `state` says what a round leaves to the next, and `using hedged` values it; else predict the round alone"
         )
         yield Diagnostic("OCO616", message, s.canonical.model.span, hint, Severity.WARNING)
-    if v is not None and v.theorem is not None and (why := withheld(v.theorem, s, v.settings)):
+    if v is not None and v.theorem is not None and (why := withheld(v.theorem, choice.played, v.settings)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
+    if v is not None:
+        yield from _broken_at_first(choice.played, v.name)
     if v is None or v.guarantee is None or s.rounds is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)
@@ -62,3 +69,17 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         if from_then.horizon is not None:
             message = f"T = {s.rounds} is too short for the settings of {v.name} to promise anything of {bound.measure}"
             yield Diagnostic("OCO609", message, span, str(from_then), Severity.WARNING)
+
+
+def _broken_at_first(s: Situation, algorithm: str) -> Iterator[Diagnostic]:
+    """Fixed constraints that the algorithm learns to meet, and that the domain, which decisions never leave, could be cut by."""
+    for c in s.canonical.inequalities:
+        if c.timing is not Timing.EACH_ROUND or c.label != c.origin or changes(c.expr):
+            continue
+        most = s.entries(c.label, c.shape, "upper")
+        if (most is None or most.max() > 0) and (cut := cut_of(c, s.canonical.model)):
+            keeping = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.keeps_fixed)
+            keeps = can_be_kept(c, s.canonical.model, s.canonical.blocks)
+            ways = f"{cut}; or write {keeping}, which keeps to it, where it applies" if keeps else cut
+            message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions of `{algorithm}` from breaking it"
+            yield Diagnostic("OCO612", message, c.span, ways, Severity.WARNING)

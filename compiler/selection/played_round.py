@@ -14,7 +14,7 @@ from oco.compiler.selection.choice import Choice
 
 def trace_spec(choice: Choice, **options: Any) -> TraceSpec:
     """Specification of the round for the winner of a choice, its settings and its scales; options are fields of `TraceSpec`."""
-    winner, situation = choice.winner, choice.situation
+    winner, situation = choice.winner, choice.played
     assert winner is not None
     algorithm = winner.algorithm
     problem = situation.canonical.predicting if algorithm.predicts else situation.canonical

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
+from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.moves import promise
@@ -19,6 +20,7 @@ from oco.dsl.expressions import Kind, names
 
 def in_its_units(s: Situation, v: Verdict) -> Situation:
     """The situation that a verdict's settings are made for."""
+    s = seen_by(v.algorithm, s)
     return s if v.scales is None or v.theorem is None else without_units(s, v.theorem.norm)[0]
 
 
@@ -88,6 +90,7 @@ def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guara
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
+    s = seen_by(v.algorithm, s)
     if withheld(v.theorem, s, v.settings):
         return v
     inner = in_its_units(s, v)

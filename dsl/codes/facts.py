@@ -99,12 +99,13 @@ FACTS: dict[str, Code] = {
     ),
     "OCO612": Code(
         "a fixed constraint that the first decisions may break",
-        "No stream stands in the constraint, and it is affine in one decision, so that the domain could be cut by it. As a constraint it "
-        "is met like those that the data reveals: the first decisions may break it.",
+        "No stream stands in the constraint, and it is affine in one decision, so that the domain could be cut by it. The algorithm of "
+        "the plan meets it like those that the data reveals: its first decisions may break it. `hedged`, which decides on data unless "
+        "another is named, keeps to it from the first round and gives no such warning.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 2   each round\n",
-        "Cut the domain: `decision x[3] in box(0, 1) with sum(x) <= 2`; projections onto the cut set cost more. If it is meant to be "
-        "learnt, `# allow OCO612` at the end of the line silences the warning.",
-        Stage.CHECK,
+        "Cut the domain: `decision x[3] in box(0, 1) with sum(x) <= 2`; projections onto the cut set cost more. Or take "
+        "`using hedged`. If it is meant to be learnt, `# allow OCO612` at the end of the line silences the warning.",
+        Stage.COMPILE,
     ),
     "OCO613": Code(
         "a function overflows",

@@ -77,7 +77,7 @@ def plan_of(case: Case, name: str, mode: str) -> Plan:
     given = dict(model.using.settings) if model.using is not None and model.using.algorithm == name else {}
     with product():
         choice = choose(situation, name, given, None, Policy(mode == "optimal"))
-        plan = Plan.of(core.Plan(model, situation.canonical, situation.facts, choice, mode))
+        plan = Plan.of(core.Plan(model, choice.played.canonical, situation.facts, choice, mode))
         assert plan.contract.text
         return plan
 

@@ -21,6 +21,7 @@ from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.rewrite import LeftAlone
 from oco.compiler.ir.scalar_factors import join_factors
+from oco.compiler.ir.short_calls import gather_before_loops, reduce_by_rows
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
@@ -68,6 +69,8 @@ CALLS: dict[str, Pass] = {
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,
+    "gathers": gather_before_loops,
+    "few-rows": reduce_by_rows,
     "lifting": lift_arrays,
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,

@@ -14,6 +14,7 @@ from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
+from oco.compiler.ir.inner_loops import inner_loops_at_once
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
@@ -96,7 +97,7 @@ def divide_less(program: Program, skip: Collection[str] = (), *, check_each: boo
 
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target where every operation is a call: rows of maps together, then every pass that `skip` does not name."""
-    return _after(CALLS, rows_at_once(program), skip, check_each)
+    return _after(CALLS, rows_at_once(inner_loops_at_once(program)), skip, check_each)
 
 
 def fuse(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

@@ -56,11 +56,13 @@ class _Gathers:
         """Gathers that go before a loop, and the loop that is left."""
         (body,), turns = e.blocks, e.args[0]
         inside = set(bound_names(body))
-        rows: dict[Operand, Operand] = {r.outs[0]: r.args[0] for r in body.equations if r.op == "gather" and r.args[1:] == body.params[:1]}
+        rows: dict[Operand, Operand] = {
+            r.outs[0]: r.args[0] for r in body.equations if r.op == "gather" and r.args[1:] == body.params[:1]
+        }
         before, equations = list[Equation](), list[Equation]()
         for g in body.equations:
             table = rows.get(g.args[1]) if g.op == "gather" and len(g.args) == 2 else None
-            steady = all(isinstance(a, Var) and a.name not in inside for a in (g.args[0], table))
+            steady = table is not None and not inside & {a.name for a in (g.args[0], table) if isinstance(a, Var)}
             if table is not None and steady and self.pays(g, table, turns):
                 made = Type(g.outs[0].type.dtype, (table.type.shape[0], *g.outs[0].type.shape))
                 before.append(Equation((Var(next(self.free), made),), "gather", (g.args[0], table)))
@@ -71,7 +73,11 @@ class _Gathers:
     def pays(self, g: Equation, table: Operand, turns: Operand) -> bool:
         """True where the loop goes over all rows of the table, so that nothing is gathered in vain."""
         rows = table.type.shape[0]
-        return isinstance(turns, Literal) and turns.value == rows and rows * math.prod(g.outs[0].type.shape) <= MOST_ENTRIES
+        return (
+            isinstance(turns, Literal)
+            and turns.value == rows
+            and rows * math.prod(g.outs[0].type.shape) <= MOST_ENTRIES
+        )
 
 
 def _reduced(block: Block, free: Iterator[str]) -> Block:

@@ -200,3 +200,16 @@ def test_divisors_that_may_be_tiny_keep_their_factors():
     assert operations(remove_dead_code(join_factors(raw))) == operations(raw)
     args = [1, np.array([1e-310, 0.0, 0.0])]
     assert np.array_equal(interpret(join_factors(raw), "update", args)[1], np.ones(3))
+
+
+@pytest.mark.parametrize("scale", [2.0**-1060, 2.0**1000])
+def test_divisors_of_extreme_scale_keep_it(scale):
+    def update(t, x, seen):
+        u = 1.0 + scale * x
+        return 1.0 / (1.0 + u * u)
+
+    raw = learner(update)
+    args = [1, np.array([2.0**-1000, 0.0, 1e-290])]
+    assert np.array_equal(
+        interpret(check(join_factors(raw)), "update", args)[1], interpret(raw, "update", args)[1], equal_nan=True
+    )

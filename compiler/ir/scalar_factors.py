@@ -136,9 +136,9 @@ class _Joining:
         total = self.behind(divisor)
         offset = total.args if total is not None and total.op == "add" and total.args[0].type == NUMBER else None
         x, links = self.stripped(offset[1] if offset else divisor)
-        if not links or any(op == "div" and not is_exact((op, n)) for op, n in links) or not parted(links)[0] > 0.0:
+        if not links or not TINY <= parted(links)[0] <= 1 / TINY:
             return None
-        if not all(n is None or self.divides(n) for _, n in links):
+        if not all(n is None or (self.divides(n) and (op == "mul" or is_exact((op, n)))) for op, n in links):
             return None
         inverse = [("div" if op == "mul" else "mul", n) for op, n in links if n is not None]
         if offset:

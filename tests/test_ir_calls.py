@@ -174,9 +174,15 @@ def of_inverse(t, x, a, b):
     return 256.0 / (64.0 * t.abs(t.sum(a)) + 2.0 * b * (u * u)) + 3.0 / (b * (t.abs(a) + 1.0))
 
 
+def of_choices_in_sums(t, x, a, b):
+    """A sum of choices, one of them between numbers, under a factor each."""
+    return (t.where(x > 0.0, 0.5 * a, 2.0) * b + t.where(x > 2.0, 1.0, 4.0) * b) / b
+
+
 @pytest.mark.parametrize(
     ("made", "fewer", "by_numbers"),
     [
+        (of_choices_in_sums, 2, lambda x, a, b: (0.5 * a if x > 0 else 2.0) + (1.0 if x > 2 else 4.0)),
         (of_choice, 1, lambda x, a, b: 2 / (abs(a) + 1) if x > 0 else 0.5 * (x - a) / b),
         (of_inverse, 3, lambda x, a, b: 256 / (64 * 1.5 + 2 * b * (1 + 4 * abs(x)) ** 2) + 3 / (b * (abs(a) + 1))),
     ],

@@ -52,26 +52,27 @@ class _InnerLoops:
     def split(self, e: Equation) -> tuple[list[Equation], Equation]:
         """Equations of the maps that go before a loop, and the loop that is left."""
         (body,), count = e.blocks, e.args[0]
+        turns = int(count.value) if isinstance(count, Literal) else 0
         before, equations = list[Equation](), list[Equation]()
-        for k, inner in enumerate(body.equations):
-            own = self.needed(body, k) if inner.op == "for" and isinstance(count, Literal) and count.value > 1 else None
-            if own is None or not self.pays(own, int(count.value)):  # type: ignore[union-attr]
+        for inner in body.equations:
+            own = self.needed(inner, equations, body.params) if inner.op == "for" and turns > 1 else None
+            if own is None or not self.pays(own, turns):
                 equations.append(inner)
                 continue
-            made = self.mapped(own, inner, body.params[0], int(count.value))  # type: ignore[union-attr]
+            made = self.mapped(own, inner, body.params[0], turns)
             before += made
             rows = zip(inner.outs, made[-1].outs)
             equations += [Equation((v,), "gather", (all_rows, body.params[0])) for v, all_rows in rows]
         return before, replace(e, blocks=(replace(body, equations=tuple(equations)),))
 
-    def needed(self, body: Block, k: int) -> list[Equation] | None:
-        """Equation k of a loop's body and those before it that it needs; None where it needs what the turns before made."""
-        names, own = set(_read(body.equations[k])), [body.equations[k]]
-        for e in reversed(body.equations[:k]):
+    def needed(self, inner: Equation, before: Sequence[Equation], params: Sequence[Var]) -> list[Equation] | None:
+        """An inner loop and the equations before it that it needs; None where it needs what the turns before made."""
+        names, own = set(_read(inner)), [inner]
+        for e in reversed(before):
             if names & {v.name for v in e.outs}:
                 names |= set(_read(e))
-                own.append(e)
-        return None if names & {p.name for p in body.params[1:]} else own[::-1]
+                own.append(replace(e, note=""))
+        return None if names & {p.name for p in params[1:]} else own[::-1]
 
     def pays(self, own: Sequence[Equation], turns: int) -> bool:
         """True where every operation goes over all turns at once, and their values are few."""

@@ -101,7 +101,7 @@ class _Joining:
             return None
         if not all(map(self.is_rounded, e.args)):
             return None
-        sides = [self.bound(self.scaled(a, links)) for a in e.args]
+        sides = [self.bound(self.scaled(a, links), a.type) for a in e.args]
         return Equation((), e.op, tuple(sides))
 
     def takes(self, x: Operand) -> bool:
@@ -116,7 +116,7 @@ class _Joining:
             return self.times(x, links)
         if _is_inverse(e):
             return self.bound(Equation((), "div", (self.times(e.args[0], links), e.args[1])))
-        return self.bound(self.scaled(x, links))
+        return self.bound(self.scaled(x, links), x.type)
 
     def times(self, number: Operand, links: Sequence[Link]) -> Operand:
         """Number under factors."""

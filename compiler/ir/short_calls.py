@@ -16,7 +16,7 @@ from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, O
 from oco.compiler.ir.rewrite import bound_names, map_functions
 
 FEW_ROWS = 3
-"""Rows from whose number on a reduction takes less time than the operations on two of them."""
+"""Most rows for which the operations on two of them take less time than a reduction."""
 MOST_ENTRIES = 1 << 16
 """Entries that are gathered before a loop: half a megabyte, which stays in the cache."""
 

@@ -161,3 +161,61 @@ def test_factors_outside_a_loop_stay_outside():
 
     raw = learner(update, feedback=[("a", Type(FLOAT, (3,)))])
     assert operations(remove_dead_code(join_factors(raw))) == operations(raw)
+
+
+def of_choice(t, x, a, b):
+    """A choice between an array with a factor and a number over an array, in parts of b."""
+    return t.where(x > 0.0, (2.0 * b) / (t.abs(a) + 1.0), 0.5 * (x - a)) / b
+
+
+def of_inverse(t, x, a, b):
+    """256 over a multiple of a square and a number, as the second derivatives of a logarithm are."""
+    u = 1.0 + 4.0 * t.abs(x)
+    return 256.0 / (64.0 * t.abs(t.sum(a)) + 2.0 * b * (u * u)) + 3.0 / (b * (t.abs(a) + 1.0))
+
+
+def of_choices_in_sums(t, x, a, b):
+    """A sum of choices, one of them between numbers, under a factor each."""
+    return (t.where(x > 0.0, 0.5 * a, 2.0) * b + t.where(x > 2.0, 1.0, 4.0) * b) / b
+
+
+@pytest.mark.parametrize(
+    ("made", "fewer", "by_numbers"),
+    [
+        (of_choices_in_sums, 2, lambda x, a, b: (0.5 * a if x > 0 else 2.0) + (1.0 if x > 2 else 4.0)),
+        (of_choice, 1, lambda x, a, b: 2 / (abs(a) + 1) if x > 0 else 0.5 * (x - a) / b),
+        (of_inverse, 3, lambda x, a, b: 256 / (64 * 1.5 + 2 * b * (1 + 4 * abs(x)) ** 2) + 3 / (b * (abs(a) + 1))),
+    ],
+)
+def test_factors_leave_choices_and_divisors(made, fewer, by_numbers):
+    raw = learner(
+        lambda t, x, seen: made(t, x, seen["a"], t.maximum(t.sum(x), 0.5)), feedback=[("a", Type(FLOAT, (3,)))]
+    )
+    program = check(remove_dead_code(join_factors(optimize(raw))))
+    before, after = (
+        sum(bool(e.outs[0].type.shape) for e in equations_of(p.update.body)) for p in (optimize(raw), program)
+    )
+    assert before - after == fewer
+    x, a = np.array([1.0, -2.0, 3.5]), np.array([0.5, 2.0, -1.0])
+    found = interpret(program, "update", [1, x, a])[1]
+    assert np.allclose(found, [by_numbers(x_i, a_i, 2.5) for x_i, a_i in zip(x, a)], rtol=1e-14)
+
+
+def test_divisors_that_may_be_tiny_keep_their_factors():
+    raw = learner(lambda t, x, seen: 1.0 / (1.0 + t.abs(t.sum(x)) * (t.abs(x) + 1.0)))
+    assert operations(remove_dead_code(join_factors(raw))) == operations(raw)
+    args = [1, np.array([1e-310, 0.0, 0.0])]
+    assert np.array_equal(interpret(join_factors(raw), "update", args)[1], np.ones(3))
+
+
+@pytest.mark.parametrize("scale", [2.0**-1060, 2.0**1000])
+def test_divisors_of_extreme_scale_keep_it(scale):
+    def update(t, x, seen):
+        u = 1.0 + scale * x
+        return 1.0 / (1.0 + u * u)
+
+    raw = learner(update)
+    args = [1, np.array([2.0**-1000, 0.0, 1e-290])]
+    assert np.array_equal(
+        interpret(check(join_factors(raw)), "update", args)[1], interpret(raw, "update", args)[1], equal_nan=True
+    )

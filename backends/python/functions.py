@@ -88,7 +88,8 @@ class _Writer(Walker):
         self.names.update({v.name: n for v, n in zip(e.outs, names)})
         inside = body.params[1:] if counted else body.params
         self._keep_names(body, inside, names)
-        changed = {r: k for r, k in replaced_in_place(body, inside).items() if self._moves_alone(k, names, start)}
+        in_place = replaced_in_place(body, inside, at_once=True)
+        changed = {r: k for r, k in in_place.items() if self._moves_alone(k, names, start)}
         self.names.update({result: names[k] for result, k in changed.items()})
         self.release(names)
         self._begin(names, start, frozenset(changed.values()), outer, self._own(e))

@@ -222,6 +222,9 @@ def _slice(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _gather(args: Sequence[Text], e: Equation) -> Text:
+    """Entries `x[i]`; of one integer Python's own, which counts several times as fast as NumPy's."""
+    if _made(e) == Type(DType.INT):
+        return method(args[0], "item", ", ".join(a.code for a in args[1:]), _made(e))
     return subscript(args[0], ", ".join(a.code for a in args[1:]), _made(e))
 
 

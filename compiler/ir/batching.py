@@ -97,6 +97,9 @@ class LaneMachine:
     def block(self, block: Block, args: Sequence[LaneValue], outer: Environment) -> list[LaneValue]:
         """Results of a block at these arguments."""
         env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
+        for p, a in zip(block.params, args):
+            if not is_temporary(p.name) and not self.t.is_named(a.value):
+                self.t.name(p.name, a.value)
         for e in block.equations:
             if e.note:
                 self.t.note(e.note)

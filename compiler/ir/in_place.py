@@ -12,7 +12,7 @@ MAY_SHARE = POINTWISE | {"entries", "call", "if", "for", "while", "map"}
 """Operations whose results may be computed later, or lie where an argument lies; reductions and `put` have places of their own."""
 
 
-def replaced_in_place(body: Block, params: Sequence[Var]) -> dict[str, int]:
+def replaced_in_place(body: Block, params: Sequence[Var], *, at_once: bool = False) -> dict[str, int]:
     """Results of `put`, by name, that may be written where the loop's variable lies that they are made of, with its number.
 
     `params` are those of the variables. A variable is changed so where its next value is made of it by `put` alone, and nothing after the
@@ -25,18 +25,19 @@ def replaced_in_place(body: Block, params: Sequence[Var]) -> dict[str, int]:
         while isinstance(value, Var) and value.name in made and body.equations[made[value.name]].op == "put":
             chain.append(made[value.name])
             value = body.equations[chain[-1]].args[0]
-        if chain and value == param and _alone(body, param, chain[::-1], place):
+        if chain and value == param and _alone(body, param, chain[::-1], place, at_once):
             results |= {body.equations[k].outs[0].name: place for k in chain}
     return results
 
 
-def _alone(body: Block, param: Var, chain: Sequence[int], place: int) -> bool:
+def _alone(body: Block, param: Var, chain: Sequence[int], place: int, at_once: bool) -> bool:
     """True if no equation after a `put` of the chain, nor a result but that at `place`, may need what the array was before."""
     stale: set[str] = set()  # what may share memory with values before
     current = {param.name}  # what may share memory with the last one
     for k, e in enumerate(body.equations):
         if k in chain:
-            if _reads(e.args[1:], stale) or (_reads(e.args[1:], current) and any(a.type.shape for a in e.args[1:])):
+            arrays = not at_once and any(a.type.shape for a in e.args[1:])
+            if _reads(e.args[1:], stale) or (arrays and _reads(e.args[1:], current)):
                 return False
             stale |= current
             current = {e.outs[0].name}

@@ -14,6 +14,7 @@ from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
+from oco.compiler.ir.inner_loops import inner_loops_at_once
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
@@ -21,6 +22,7 @@ from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.rewrite import LeftAlone
 from oco.compiler.ir.scalar_factors import join_factors
+from oco.compiler.ir.short_calls import gather_before_loops, reduce_by_rows
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
@@ -68,6 +70,8 @@ CALLS: dict[str, Pass] = {
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,
+    "gathers": gather_before_loops,
+    "few-rows": reduce_by_rows,
     "lifting": lift_arrays,
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
@@ -93,7 +97,7 @@ def divide_less(program: Program, skip: Collection[str] = (), *, check_each: boo
 
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target where every operation is a call: rows of maps together, then every pass that `skip` does not name."""
-    return _after(CALLS, rows_at_once(program), skip, check_each)
+    return _after(CALLS, rows_at_once(inner_loops_at_once(program)), skip, check_each)
 
 
 def fuse(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

@@ -199,6 +199,14 @@ def _reshape(s: _Simplifier, e: Equation) -> Answer:
     return _chained("reshape")(s, e)
 
 
+def _broadcast(s: _Simplifier, e: Equation) -> Answer:
+    """Stretch of what was stretched before, or of a number."""
+    number = s.unstretched(e.args[0])
+    if e.args[0].type.shape and not number.type.shape and 0 not in e.args[0].type.shape:
+        return Equation(e.outs, "full", (number,), (("shape", e.outs[0].type.shape),))
+    return _chained("broadcast")(s, e)
+
+
 def _whole(s: _Simplifier, e: Equation) -> Answer:
     return _same_type(e, e.args[0])
 
@@ -232,7 +240,7 @@ _RULES: dict[str, Callable[[_Simplifier, Equation], Answer]] = {
     "not": _twice("not"),
     "transpose": _transpose,
     "reshape": _reshape,
-    "broadcast": _chained("broadcast"),
+    "broadcast": _broadcast,
     "slice": _whole,
     "concat": _single,
     "max": _extreme,

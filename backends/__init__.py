@@ -39,5 +39,5 @@ BACKENDS = {
 }
 """Registry of the backends, a row each; the first is the default.
 
-Speeds are medians over the models of `examples/`, measured on one machine in the time of its processor.
+Speeds fit what rounds and compilers took of a processor's time on the models of `examples/` (`docs/speed.md`).
 """

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
 """Rounds of a pilot run: on data more than the first number only as far as `LONG_SECONDS` allow."""
-LONG_SECONDS = 6.0
+LONG_SECONDS = 2.0
 """Seconds of longer pilot runs of all candidates together, by the model of costs."""
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 """Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
-BESIDE_SECONDS = 1.0
+BESIDE_SECONDS = 0.3
 """Seconds, by the model of costs, that runs may take which decide nothing and are reported beside the others."""
 PILOT_SECONDS = 30.0  # seconds of pilot runs, after which no other algorithm is begun: `--budget` gives others
 TUNING_ROUNDS = 2000
@@ -161,7 +161,7 @@ def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], sec
         return min(most, PILOT_ROUNDS)
     seeds = PILOT_SEEDS if data.drawn else 1
     a_round = seeds * sum(usual_seconds(made().program, 1) for made in plans.values())
-    return max(PILOT_ROUNDS, min(most, int(min(LONG_SECONDS, seconds / 4) / a_round)))
+    return max(PILOT_ROUNDS, min(most, int(min(LONG_SECONDS, seconds / 12) / a_round)))
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:

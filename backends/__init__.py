@@ -1,19 +1,28 @@
 """Backends by name."""
 
-from oco.backends.capabilities import Registered, Speed
+from oco.backends.capabilities import CompileTime, Registered, Speed
 
 BACKENDS = {
     "numpy": Registered(
         "oco.backends.python.backend:NumpyBackend",
         "NumPy",
-        Speed(operation=1e-6, entry=1e-9),
+        Speed(a_round=1e-4, operation=5e-7, number=7e-8, addition=4e-10, slow=2e-9, draw=1.5e-8),
         linear_algebra=True,
         parts=True,
     ),
     "c": Registered(
         "oco.backends.c99.backend:CBackend",
         "C",
-        Speed(start=0.3, line=0.004, entry=1e-9),
+        Speed(
+            compiling=CompileTime(start=0.2, operation=8e-4, unrolled=5.5e-3),
+            hastily=CompileTime(start=0.15, operation=4e-4, unrolled=1.4e-3),
+            a_round=1e-7,
+            operation=7e-10,
+            number=7e-10,
+            addition=4e-11,
+            slow=2e-9,
+            draw=1e-8,
+        ),
         whole_runs=True,
         growth=True,
         precisions=("exact", "fast", "float32"),
@@ -30,5 +39,5 @@ BACKENDS = {
 }
 """Registry of the backends, a row each; the first is the default.
 
-Seconds for each operation of NumPy are those on small arrays.
+Speeds fit what rounds and compilers took of a processor's time on the models of `examples/` (`docs/speed.md`).
 """

@@ -11,16 +11,36 @@ OTHERWISE_CALLED = {"float64": EXACT}
 
 
 @dataclass(frozen=True)
-class Speed:
-    """Estimated seconds of a backend: to compile a program, `start` and `line` for each of its operations; in a round,
-    `operation` for each operation and `entry` for each entry that it processes (for a product of matrices, each
-    multiplication).
-    """
+class CompileTime:
+    """Estimated seconds to compile a program: to begin, for each of its operations, and more for each whose loop is unrolled."""
 
     start: float = 0.0
-    line: float = 0.0
     operation: float = 0.0
-    entry: float = 0.0
+    unrolled: float = 0.0
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Estimated speed of a backend, in seconds of a processor.
+
+    compiling  a program, optimized as far as its compiler does
+    hastily    the same program, optimized little
+    a_round    a round, whatever the program is
+    operation  of a round on arrays, without their entries
+    number     an operation of a round on numbers
+    addition   of two entries of arrays, the unit in which `backends/round_work.py` counts what operations do to entries
+    slow       an entry that comes from memory, or of a decomposition of a matrix (its entries times its lesser side)
+    draw       a random number
+    """
+
+    compiling: CompileTime = CompileTime()
+    hastily: CompileTime = CompileTime()
+    a_round: float = 0.0
+    operation: float = 0.0
+    number: float = 0.0
+    addition: float = 0.0
+    slow: float = 0.0
+    draw: float = 0.0
 
 
 @dataclass(frozen=True)

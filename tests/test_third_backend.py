@@ -128,7 +128,7 @@ def test_one_without_a_speed_is_never_chosen_and_a_quick_one_is(
     plan: oco.Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert {choose_backend(plan.program, rounds).name for rounds in (None, 1, 10**5, 10**7)} <= {"numpy", "c"}
-    monkeypatch.setitem(BACKENDS, "toy", Registered(PLACE, "Toy", Speed(start=1e-6)))
+    monkeypatch.setitem(BACKENDS, "toy", Registered(PLACE, "Toy", Speed(a_round=1e-9)))
     few, many = choose_backend(plan.program, None), choose_backend(plan.program, 10)
     assert few.name == "numpy" and many.name == "toy"
     assert many.why.startswith("it runs in Toy: 10 rounds would take NumPy about ") and "a Toy compiler" in many.why

@@ -24,7 +24,7 @@ from oco.compiler.ir.program import NUMBER, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
 LEAST_WORK = 1 << 21
-"""Operations and entries of a round of the learners that a thread takes at a time, a tenth of a millisecond: asking for them takes less."""
+"""Additions in a round of the learners that a thread takes at a time, a tenth of a millisecond: asking for them takes less."""
 TURNS = 8
 """Times that a thread takes learners in a round, so that one that begins late, or shares its core, leaves more of them to others."""
 
@@ -62,8 +62,7 @@ class NativeFleet(StackedFleet):
         )
         blocks = -(-max(size, 1) // self._lanes)
         self._blocks = np.zeros(blocks, self._block)
-        work = work_of(compiled.program)
-        most = int(size * (work.operations + work.entries)) // LEAST_WORK
+        most = int(size * work_of(compiled.program).additions) // LEAST_WORK
         parts = min(TURNS * self._workers, blocks, max(1, most)) if self._workers > 1 else 1
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._helping = min(self._workers, parts) - 1

@@ -25,7 +25,7 @@ from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
-from oco.backends.round_work import TURNS, work_of
+from oco.backends.round_work import work_of
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
@@ -105,7 +105,7 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | 
     work = work_of(of.program)
     rounds = [f"{of.name}_{name}" for name in ("prepare", "decide", "observe")]
     stack = max(stack_bytes(body, name) for name in rounds)
-    yield f"/* A round: about {work.entries:,.0f} operations on numbers (loops that end by a test count {TURNS} turns), at most"
+    yield f"/* A round: about {work.entries:,.0f} operations on numbers (loops that end by a test take as many turns as expected), at most"
     size = ring.bytes_of_struct if ring else bytes_of_struct(of)
     yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {size:,} bytes. Nothing is allocated. */"
 

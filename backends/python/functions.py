@@ -76,7 +76,7 @@ class _Writer(Walker):
     # loops
     def _loop(self, e: Equation, outer: Block, place: int) -> None:
         """Loop whose variables have one name: before, inside and after the loop."""
-        if e.attrs:
+        if e.leaving:
             self._leaving(e)
             return
         counted = e.op == "for"

@@ -88,7 +88,7 @@ class _Machine:
                 values = args
                 while self.block(e.blocks[0], values, env)[0]:
                     following = self.block(e.blocks[1], values, env)
-                    values = _left_behind(values, following) if e.attrs else following
+                    values = _left_behind(values, following) if e.leaving else following
                 return values
             case "map":
                 made = [self.block(e.blocks[0], row, env) for row in zip(*args, strict=True)]

@@ -291,7 +291,7 @@ OPS: dict[str, Op] = {row.name: row for row in _rows()}
 CONTROL: dict[str, str] = {
     "for": "for i in 0..n-1: values = body(i, values); args (n, *values), blocks (body,)",
     "while": "while condition(values): values = body(values); args values, blocks (condition, body). With the attribute `leaving`, lanes "
-    "whose first value is false have left, and keep theirs; the body is meant for the others",
+    "whose first value is false have left, and keep theirs; the body is meant for the others. `turns` says how many are expected",
     "if": "then() or orelse(); args (condition,), blocks (then, orelse)",
     "map": "body(row, ...) of each row of the args (K, ...), results stacked to (K, ...); blocks (body,)",
     "call": "the function named by the attribute `function`, applied to args",

@@ -82,6 +82,11 @@ class Equation:
         """Attribute of a name. Raises KeyError where there is none."""
         return dict(self.attrs)[name]
 
+    @property
+    def leaving(self) -> bool:
+        """True for a loop that lanes leave one by one."""
+        return ("leaving", True) in self.attrs
+
     def having(
         self,
         args: tuple[Operand, ...],

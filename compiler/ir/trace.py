@@ -162,9 +162,21 @@ class Tracer(PrimitiveMethods):
 
     # control flow
     def while_(
-        self, cond: Callable[..., Value], body: Callable[..., Result], init: Sequence[Liftable], **attrs: bool
+        self,
+        cond: Callable[..., Value],
+        body: Callable[..., Result],
+        init: Sequence[Liftable],
+        *,
+        turns: int | None = None,
+        leaving: bool = False,
     ) -> Values:
-        """`while cond(*vs): vs = body(*vs)`, from `init`; the values keep their types."""
+        """`while cond(*vs): vs = body(*vs)`, from `init`; the values keep their types.
+
+        turns    that are expected, for estimates of time; None: few
+        leaving  True where the values are those of lanes that leave one by one
+        """
+        attrs: dict[str, Any] = {"leaving": True} if leaving else {}
+        attrs |= {} if turns is None else {"turns": turns}
         start = tuple(self.lift(v) for v in init)
         types = tuple(v.type for v in start)
         hints = self._parameter_hints(body, start)

@@ -136,8 +136,9 @@ class _Checker:
             len(blocks) == 2 and blocks[0] == (types, (Type(DType.BOOL),)), lambda: f"condition of {describe(e)}"
         )
         self.require(blocks[1] == (types, types), lambda: f"body of {describe(e)}")
-        whole = not e.attrs or (types[0].dtype is DType.BOOL and types[0].shape != ())
-        self.require(e.attrs in ((), (("leaving", True),)) and whole, lambda: f"attributes of {describe(e)}")
+        whole = not e.leaving or (types[0].dtype is DType.BOOL and types[0].shape != ())
+        known = all(name in ("leaving", "turns") for name, _ in e.attrs)
+        self.require(known and whole, lambda: f"attributes of {describe(e)}")
         return types
 
     def mapped(self, e: Equation, types: tuple[Type, ...], blocks: list[Signature]) -> tuple[Type, ...]:

@@ -29,6 +29,8 @@ FLAT = Tolerance(1e-9)
 """Slope at an entry that moves, as a share of the change of the slope over its range."""
 ROUNDING = Tolerance(1e-14)
 """A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
+AT_KINKS = 20
+"""Turns expected where slopes jump: two where none is met, fifty where a jump is bracketed by bisection until moves are rounding."""
 CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."
 NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
 
@@ -116,7 +118,8 @@ class SeparableResponse:
             return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
 
         begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(True), t.lift(0))
-        return Point(t.while_(not_converged, improve, begin)[:n])
+        turns = None if self.is_smooth else AT_KINKS
+        return Point(t.while_(not_converged, improve, begin, turns=turns)[:n])
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""

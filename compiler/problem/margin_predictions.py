@@ -40,6 +40,8 @@ errors above their quantile is off by a third then, and fewer cost more in margi
 BEYOND = 0.5
 """Part of the largest error by which the margin exceeds it as the level 1 - a goes to 1."""
 
+SAFE = 0.5
+"""Part of a standard deviation of the rounds to come that are broken; where credit and loan are less, the level falls."""
 RECOVERING = 0.5
 """Part of the share that is the least level of fallbacks: rounds that were broken too often are made up for at half the share of each."""
 
@@ -121,7 +123,7 @@ class Margins:
     def loan(self) -> Expr:
         """Credit that is lent after the next round, b_{t+1}."""
         left = self._left(call("add", self.round, 1.0))
-        return call("minimum", call("sqrt", call("mul", 0.5 * self.share, left)), call("mul", self.share, left))
+        return call("minimum", self._deviation(left), call("mul", self.share, left))
 
     @property
     def own_horizon(self) -> int | None:
@@ -138,6 +140,10 @@ class Margins:
         if self.own_horizon is None:
             return constant(0.0)
         return call("maximum", call("sub", float(self.own_horizon), rounds), 0.0)
+
+    def _deviation(self, left: Expr) -> Expr:
+        """Standard deviation of those of so many rounds that are broken."""
+        return call("sqrt", call("mul", 0.5 * self.share, left))
 
     def following(self, credit: Expr) -> tuple[Expr, Expr]:
         """Margin of the next round where the credit is above 0, and how many times the stated prediction is added to it.
@@ -193,8 +199,10 @@ class Margins:
         return call("_positive", call("sub", self.round, 2 + LEAST_ERRORS - 0.5))
 
     def _level(self, credit: Expr) -> Expr:
-        """Level a: the share where credit and loan are a standard deviation of the rounds to come that are broken, and in proportion."""
-        rest = 1000.0 if self.horizon is None else self._left(self.round)
-        buffer = call("maximum", call("sqrt", call("mul", 0.5 * self.share, rest)), 1.0)
+        """Level a: the share, and less in proportion where credit and loan are below a part of a standard deviation of the rounds to come
+        that are broken. It never exceeds the share: margins grow faster below it than they fall above it.
+        """
+        rest = constant(1000.0) if self.horizon is None else self._left(self.round)
+        least = call("maximum", call("mul", SAFE, self._deviation(rest)), 1.0)
         spare = call("maximum", call("sub", call("add", credit, self.loan), 1 - self.share), 0.0)
-        return call("minimum", call("mul", self.share, call("div", spare, buffer)), 2 * self.share)
+        return call("mul", self.share, call("minimum", call("div", spare, least), 1.0))

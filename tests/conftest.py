@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from oco import tuning
 
@@ -29,6 +30,9 @@ for name, count in EXAMPLES.items():
         name, max_examples=count, derandomize=True, database=None, deadline=None, suppress_health_check=slow
     )
 settings.load_profile("brief")
+providers.is_local_module_file = lambda path: False
+"""Examples without numbers from the modules that happen to be loaded: they are the same in every order of the tests, and parsing the text
+of all modules takes each process three seconds."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

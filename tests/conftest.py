@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from oco import tuning
 
@@ -29,6 +30,9 @@ for name, count in EXAMPLES.items():
         name, max_examples=count, derandomize=True, database=None, deadline=None, suppress_health_check=slow
     )
 settings.load_profile("brief")
+providers.is_local_module_file = lambda path: False
+"""Examples without numbers from the modules that happen to be loaded: they are the same in every order of the tests, and parsing the text
+of all modules takes each process three seconds."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,9 +73,9 @@ def quick_builds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in build.FLAGS))
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures that are written without being drawn, for tests of the files that a run leaves."""
+@pytest.fixture(scope="session")
+def without_drawing() -> Callable[[pytest.MonkeyPatch], None]:
+    """Patch by which figures are written without being drawn, for fixtures that last longer than a test."""
     from matplotlib.figure import Figure
 
     def written(_: Figure, out: Any, format: str = "png", **options: Any) -> None:
@@ -80,7 +84,13 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             Path(out).write_bytes(b"picture")
 
-    monkeypatch.setattr(Figure, "savefig", written)
+    return lambda patch: patch.setattr(Figure, "savefig", written)
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch, without_drawing: Callable[[pytest.MonkeyPatch], None]) -> None:
+    """Figures that are written without being drawn, for tests of the files that a run leaves and of the words of a page."""
+    without_drawing(monkeypatch)
 
 
 @pytest.fixture

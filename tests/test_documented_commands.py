@@ -6,7 +6,7 @@ import io
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -208,7 +208,7 @@ def with_less_work(words: list[str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def desk(tmp_path_factory: pytest.TempPathFactory, without_drawing: Callable[[pytest.MonkeyPatch], None]) -> Path:
     """Folder with the user's own: a model, data, a trace and a certificate of its run, the examples."""
     folder = tmp_path_factory.mktemp("desk")
     (folder / "model.oco").write_text(MODEL)
@@ -218,6 +218,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "examples").symlink_to(ROOT / "examples")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        without_drawing(patch)
         words = ["run", "model.oco", "--comparators", "none", "--baselines", "none", "--certify", "static"]
         assert main([*words, "--out", "kept"]) == 0
     goals = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(np.linspace(-0.5, 0.5, 12)), 2)

@@ -250,10 +250,20 @@ def test_what_takes_too_long_or_has_no_range_is_left_out_by_name():
     assert isinstance(left, SkippedRule) and "no finite range" in left.why
 
 
-def test_rules_beside_a_run_are_ordered_by_their_cost():
+def played_by_all(problem, data):
+    return beside(RuleChoice.ALL, problem, data, Trade.at_price(problem, 100.0), start=8)
+
+
+@pytest.fixture(scope="module")
+def of_jobs():
+    """Problem and data of JOBS, with every rule beside a run of them."""
     problem, data = drawn(JOBS)
+    return problem, data, played_by_all(problem, data)
+
+
+def test_rules_beside_a_run_are_ordered_by_their_cost(of_jobs):
+    problem, _, found = of_jobs
     trade = Trade.at_price(problem, 100.0)
-    found = beside(RuleChoice.ALL, problem, data, trade, start=8)
     costs = [trade.score(r)[2] for r in found.played]
     assert costs == sorted(costs) and not found.left_out and len(found.played) == len(rules(problem))
     assert {len(r.loss) for r in found.played} == {22}
@@ -296,13 +306,11 @@ def test_rules_are_left_out_by_work_alone() -> None:
         FixedPenalty().decide(replace(game, meter=base.WorkAllowance(29 * base.STEP)))
 
 
-def test_rules_are_the_same_however_slow_the_clock_says_that_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, data = drawn(JOBS)
-    trade = Trade.at_price(problem, 100.0)
-    ordinary = beside(RuleChoice.ALL, problem, data, trade)
+def test_rules_are_the_same_however_slow_the_clock_says_that_a_machine_is(of_jobs, monkeypatch):
+    problem, data, ordinary = of_jobs
     hours = count(0.0, 3600.0)
     monkeypatch.setattr("oco.evaluation.baselines.base.perf_counter", lambda: next(hours))
-    slow = beside(RuleChoice.ALL, problem, data, trade)
+    slow = played_by_all(problem, data)
     assert [r.name for r in slow.played] == [r.name for r in ordinary.played] and not slow.left_out
     for a, b in zip(slow.played, ordinary.played, strict=True):
         np.testing.assert_array_equal(a.loss, b.loss)

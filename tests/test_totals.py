@@ -142,7 +142,7 @@ def test_regret_against_decisions_within_the_plan_is_as_guaranteed() -> None:
     plan = oco.compile(oco.parse(TEXT.replace("stream wear in [0.5, 2]", "").replace("wear * ", "")))
     for seed in range(5):
         data = {n: v for n, v in data_of(seed).items() if n != "wear"}
-        trace, u = plan.run(data), cp.Variable(3)
+        trace, u = plan.run(data, backend="c"), cp.Variable(3)
         within = [u >= 0, u <= 1, data["cost"] @ u <= B / T]
         best = cp.Problem(cp.Minimize(data["price"].sum(axis=0) @ u), within).solve()
         assert trace.loss.sum() - best <= plan.guarantee.regret_curve(T)[-1]

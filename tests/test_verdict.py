@@ -170,7 +170,7 @@ def test_rounds_with_states_are_each_best_without_foresight() -> None:
     assert "best of each round: from the states that came, without foresight" in text.split("\n")
 
 
-def test_the_same_four_columns_on_the_screen_the_page_and_in_notebooks() -> None:
+def test_the_same_four_columns_on_the_screen_the_page_and_in_notebooks(undrawn: None) -> None:
     """Each number of the table against the trace and the rules, wherever it is shown."""
     plan = tight()
     rng = np.random.default_rng(0)

@@ -12,11 +12,19 @@ from thorough import corners
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.selection import choice, finalists
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory import best_constants
+from oco.compiler.theory.line_search import doubled
+from oco.compiler.theory.objective import summed
+from oco.compiler.theory.resolve import theorem_settings
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Setting, parse_formula, schedule_symbols
+from oco.compiler.theory.theorems import Situation, Theorem
+from oco.compiler.theory.unit_free import without_units
 from oco.dsl.load import parse
 
 MODELS = {
@@ -108,6 +116,45 @@ def test_a_scan_far_above_a_rival_ends_the_search() -> None:
         assert v.score > best.score or v.guarantee is None
 
 
+@pytest.mark.parametrize("name", corners(MODELS, ["one says something"]))
+def test_a_scan_that_ends_early_says_what_a_whole_one_says(name: str) -> None:
+    """Steps of a scan only come down: one that is near a rival on the way is not far above it in the end."""
+    choice, answers = few_searched(name), set()
+    for v in choice.usable:
+        if v.theorem is None or not v.theorem.free:
+            continue
+        inner, _ = without_units(choice.situation, v.theorem.norm)
+
+        def new(theorem: Theorem = v.theorem, inner: Situation = inner) -> best_constants._Search:
+            return best_constants._Search(theorem, inner, {}, 1.0, theorem_settings(theorem, inner, {}))
+
+        whole, logs = best_constants._Descent(new(), summed), new()._start
+        sums = [whole.value(logs)]
+        for step in best_constants.SCANS:
+            logs, value = whole.scan(logs, step, -math.inf)
+            sums.append(value)
+        for rival in [x / r for x in sums if math.isfinite(x) for r in (1.2, 2.0)]:
+            above = any(x > far * rival for x, far in zip(sums[1:], best_constants.FAR_ABOVE))
+            assert new().far_above(rival) == above, (v.name, rival)
+            answers.add(above)
+    assert answers == {True, False}
+
+
+def test_settings_whose_numbers_stay_keep_their_schedules() -> None:
+    """One constant moves, the others' schedules are not worked out anew, and no value is another than that of new settings."""
+    symbols = schedule_symbols() | {"a": Symbol("a"), "b": Symbol("b")}
+    formulas = {"eta": "a / sqrt(t)", "mu": "b * t", "both": "a * b + t"}
+    settings = {n: Setting(n, parse_formula(f, symbols), None, "") for n, f in formulas.items()}
+    first = best_constants.closed(settings, {"a": 2.0, "b": 3.0})
+    kept = first["mu"].along(Rounds.of(5000), 5000)
+    second = best_constants.closed(settings, {"a": 4.0, "b": 3.0}, first)
+    assert second["mu"].along(Rounds.of(5000), 5000) is kept
+    for numbers, results in (({"a": 2.0, "b": 3.0}, first), ({"a": 4.0, "b": 3.0}, second)):
+        for name, new in best_constants.closed(settings, numbers).items():
+            assert (results[name].along(Rounds.of(5000), 5000).last == new.along(Rounds.of(5000), 5000).last).all()
+    assert second["eta"].number(100) == 2 * first["eta"].number(100) == 4.0
+
+
 def test_a_choice_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading and showing what was chosen searches for no constants."""
     plan, named = oco.compile(parse(MODELS["each round"])), compile_plan(parse(MODELS["each round"]), "ogd", "optimal")
@@ -125,5 +172,5 @@ def test_a_choice_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doubled_steps_stop_where_nothing_is_gained() -> None:
-    assert best_constants.doubled(lambda x: (x - 4) ** 2, 1.0) == (0.0, 4.0)
-    assert best_constants.doubled(lambda x: math.inf if x else 1.0, 1.0) == (1.0, 0.0)
+    assert doubled(lambda x: (x - 4) ** 2, 1.0) == (0.0, 4.0)
+    assert doubled(lambda x: math.inf if x else 1.0, 1.0) == (1.0, 0.0)

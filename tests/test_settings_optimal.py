@@ -24,7 +24,7 @@ from oco.compiler.selection.explain import explain_data, explain_text
 from oco.compiler.selection.frontier import frontier_text
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.resolve_again import in_its_units
-from oco.compiler.theory.best_constants import least, stationary
+from oco.compiler.theory.line_search import least, stationary
 from oco.compiler.theory.objective import normalized_sum, terms
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import OcoError

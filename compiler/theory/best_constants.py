@@ -10,16 +10,16 @@ where it finds none minimizes the sum of the vacuous ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
-from oco.compiler.ir.symbolic import Numeral, Symbol
-from oco.compiler.ir.symbolic_form import power, product, quotient
+from oco.compiler.ir.symbolic import Symbol
+from oco.compiler.theory.line_search import FIRST_STEP, GAIN, above, doubled, fit, least, stationary
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.objective import (
     ANY_HORIZON,
@@ -42,18 +42,15 @@ from oco.dsl.diagnostics import OcoError
 PASSES = 2  # passes over all constants: later ones gain less than GAIN
 MOST_PAIRED = 4
 """So few constants are searched along their products and quotients too."""
-FIRST_STEP = math.log(8.0)
-WIDTH = 0.15
-"""The search ends where log k is known to this."""
-GAIN = 1e-3
-"""A pass that gains less, relatively, is the last."""
-SCANS = ((FIRST_STEP, 3.0), (FIRST_STEP / 4, 2.0))
-"""Steps of scans, each from where the last one ends, and how many times a rival's sum a theorem's least may be there for a search to be
-worth its time: in 117 cases of `examples` and `benchmarks/corpus` a search came down to 0.57 of the first, and to 0.62 of the second."""
+SCANS = (FIRST_STEP, FIRST_STEP / 4)
+"""Steps of scans, each from where the last one ends."""
+FAR_ABOVE, FAR_FROM_NUMBERS = (3.0, 1.4), (3.0, 2.0)
+"""Largest sums after each scan for which a search is worth its time, in units of a rival's sum, and largest shares in the trivial bound
+where only a bound that says something counts. On the models of `examples` and `benchmarks/corpus` a search came down to 0.51 and 0.86 of
+the sums of 481 pairs of scans, and to 0.62 of such a share after the second."""
 DIGITS = 5
 Logs = tuple[float, ...]
 """Logarithms of the free constants, in the theorem's order."""
-GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -108,10 +105,10 @@ def optimum(
 
     Raises OcoError where a given setting has no value.
     """
-    search = _Search(theorem, s, given, weight)
+    search = _Search(theorem, s, given, weight, theorem_settings(theorem, s, given) if paper is None else paper)
     if math.isfinite(rival.least) and search.far_above(rival.least):
         return None
-    start = search.at({}) if paper is None else search.promised(paper)
+    start = search.promised(search.paper)
     if start.least is None:
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
@@ -132,7 +129,10 @@ class _Search:
     s: Situation
     given: GivenSettings
     weight: float
+    paper: Mapping[str, Setting]
     seen: dict[tuple[float, ...], Terms | None] = field(default_factory=dict)
+    last: dict[str, Setting] = field(default_factory=dict)
+    """Settings with the numbers of the step before: those whose numbers stay keep their schedules and their sums."""
 
     @property
     def rounds(self) -> int:
@@ -175,7 +175,9 @@ class _Search:
     def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return None
-        settings = self.open_settings | closed(self.varied, {f"free_{f.name}": x for f, x in zip(self.free, numbers)})
+        known = {f"free_{f.name}": x for f, x in zip(self.free, numbers)}
+        self.last.update(closed(self.varied, known, self.last))
+        settings = self.open_settings | self.last
         try:
             if self.theorem.checks(self.s, settings):
                 return None
@@ -185,24 +187,26 @@ class _Search:
 
     def far_above(self, rival: float) -> bool:
         """True where scans from the paper's constants show that the sum stays above that of a rival."""
-        return self._stays_above(rival, summed)
+        return self._stays_above([far * rival for far in FAR_ABOVE], summed)
 
     def stays_vacuous(self) -> bool:
         """True where scans from the paper's constants show that some bound stays above its trivial one."""
-        return self._stays_above(1.0, most_vacuous)
+        return self._stays_above(FAR_FROM_NUMBERS, most_vacuous)
 
-    def _stays_above(self, level: float, objective: Objective) -> bool:
-        logs = self._paper()
-        for step, far in SCANS:
-            logs, value = _Descent(self, objective).scan(logs, step)
-            if value > far * level:
+    def _stays_above(self, levels: Sequence[float], objective: Objective) -> bool:
+        logs, near = self._start, min(levels)
+        for step, level in zip(SCANS, levels, strict=True):
+            logs, value = _Descent(self, objective).scan(logs, step, near)
+            if value > level:
                 return True
+            if value <= near:
+                return False
         return False
 
     def best(self) -> list[Best]:
         """The best constants found, from the paper's; where a bound is vacuous there, from those of the least sum and of balance too."""
-        first = _Place(self._paper())
-        start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
+        first = _Place(self._start)
+        start = self.terms_at(first.logs) or terms(self.s, self.promised(self.paper).guarantee, self.weight)
         counted = Counted(start)
         if not any(t.vacuous for t in start):
             return self._named(self._least(counted, first))
@@ -231,13 +235,12 @@ class _Search:
             Best(f.name, rounded(f, x), place.how.get(f.name, "numeric search")) for f, x in zip(self.free, place.logs)
         ]
 
-    def _paper(self) -> Logs:
-        settings = (
-            theorem_settings(self.theorem, self.s, self.given) if any(f.kind == "value" for f in self.free) else {}
-        )
+    @cached_property
+    def _start(self) -> Logs:
+        """Logarithms of the paper's constants."""
 
         def log(f: Free) -> float:
-            value = settings[f.name].value if f.kind == "value" else 1.0
+            value = self.paper[f.name].value if f.kind == "value" else 1.0
             return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
 
         return tuple(map(log, self.free))
@@ -273,24 +276,29 @@ class _Descent:
             before = self.value(logs)
             for i, f in enumerate(self.free):
                 closed = self._closed_form(logs, i, f)
-                if closed is not None and not self.value(closed[0]) > _above(self.value(logs), ROUNDING):
+                if closed is not None and not self.value(closed[0]) > above(self.value(logs), ROUNDING):
                     logs, how[f.name] = closed
                 else:
                     logs = self._along(logs, _direction(len(logs), {i: 1.0}))
             for direction in self._pairs() if first else ():
                 logs = self._along(logs, direction)
             after = self.value(logs)
-            if len(self.free) == 1 or not after < _above(before, -GAIN):
+            if len(self.free) == 1 or not after < above(before, -GAIN):
                 break
         return _Place(logs, how)
 
-    def scan(self, logs: Logs, step: float) -> tuple[Logs, float]:
-        """Place of the least value on steps that double while they gain, along the constants, their products and quotients."""
-        size = len(logs)
-        for _ in range(PASSES):
-            for direction in (*(_direction(size, {i: 1.0}) for i in range(size)), *self._pairs()):
-                logs = _moved(logs, direction, doubled(partial(self._moved_value, logs, direction), step)[1])
-        return logs, self.value(logs)
+    def scan(self, logs: Logs, step: float, near: float) -> tuple[Logs, float]:
+        """Place of the least value on steps that double while they gain, along the constants, their products and quotients.
+
+        near  a value that ends the scan where it comes down to it
+        """
+        size, value = len(logs), self.value(logs)
+        for direction in (*(_direction(size, {i: 1.0}) for i in range(size)), *self._pairs()) * PASSES:
+            if value <= near:
+                break
+            value, by = doubled(partial(self._moved_value, logs, direction), step)
+            logs = _moved(logs, direction, by)
+        return logs, value
 
     def _moved_value(self, logs: Logs, direction: Logs, by: float) -> float:
         return self.value(_moved(logs, direction, by))
@@ -322,56 +330,6 @@ class _Descent:
         return _moved(logs, unit, math.log(k)), words
 
 
-def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> tuple[float, float, float] | None:
-    """a, b, c of a + b k^p + c k^q through the first three values, where b, c > 0 and the fourth fits too."""
-    if not all(math.isfinite(v) for v in values):
-        return None
-    p, q = powers
-    rows = np.array([[1.0, k**p, k**q] for k in ks])
-    a, b, c = np.linalg.solve(rows[:3], values[:3])
-    fits = abs(float(rows[3] @ (a, b, c)) - values[3]) <= 1e-7 * abs(values[3])
-    return (float(a), float(b), float(c)) if fits and b > 0 and c > 0 else None
-
-
-@lru_cache(maxsize=8)
-def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
-    """Minimizer of b k^p + c k^q, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
-    p, q = powers
-    ratio = product((Numeral(Fraction(-q, p)), quotient(Symbol("c"), Symbol("b"))))
-    text = str(power(ratio, Numeral(Fraction(1, p - q))))
-    return lambda x, y: float((-q * y / (p * x)) ** (1 / (p - q))), text
-
-
-def least(f: Callable[[float], float]) -> float:
-    """Minimizer of f: steps that double while they gain, then golden sections around the best. 0 where nothing better is found."""
-    _, middle = doubled(f)
-    a, b = sorted((middle / 2, 2 * middle)) if middle else (-FIRST_STEP, FIRST_STEP)
-    x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
-    while b - a > WIDTH:
-        if f(x) <= f(y):
-            b, y = y, x
-            x = b - GOLDEN * (b - a)
-        else:
-            a, x = x, y
-            y = a + GOLDEN * (b - a)
-    return min((x, y, middle, 0.0), key=lambda at: (f(at), abs(at)))
-
-
-def doubled(f: Callable[[float], float], step: float = FIRST_STEP) -> tuple[float, float]:
-    """Least value of f on steps to both sides of 0 that double while they gain, and where it is."""
-    best, middle = f(0.0), 0.0
-    for sign in (1.0, -1.0):
-        x = sign * step
-        while (value := f(x)) < _above(best, -GAIN):
-            best, middle, x = value, x, 2 * x
-    return best, middle
-
-
-def _above(value: float, share: float) -> float:
-    """A value and a share of its size; where it is infinite, itself."""
-    return value + share * abs(value) if math.isfinite(value) else value
-
-
 def rounded(f: Free, log: float) -> float:
     """The number itself, with few digits: settings are meant to be read."""
     return float(f"{math.exp(log):.{DIGITS}g}")
@@ -385,8 +343,13 @@ def _moved(logs: Logs, direction: Logs, by: float) -> Logs:
     return tuple(x + by * d for x, d in zip(logs, direction))
 
 
-def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float]) -> dict[str, Setting]:
-    """The settings with numbers for their open symbols; a theorem reads their values by `number` and `scheduled`."""
+def closed(
+    settings: Mapping[str, Setting], numbers: Mapping[str, float], before: Mapping[str, Setting] = MappingProxyType({})
+) -> dict[str, Setting]:
+    """The settings with numbers for their open symbols; a theorem reads their values by `number` and `scheduled`.
+
+    before  settings closed before: one with the same numbers is that one, with the schedules that it has worked out
+    """
     results = {}
     for name, setting in settings.items():
         used = setting.formula.symbols
@@ -394,5 +357,8 @@ def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float]) -> dic
             results[name] = setting
         else:
             known = tuple((n, np.float64(x)) for n, x in numbers.items() if n in used)
-            results[name] = Setting(name, setting.formula, None, setting.why, setting.given, known)
+            last = before.get(name)
+            if last is None or last.numbers != known:
+                last = Setting(name, setting.formula, None, setting.why, setting.given, known)
+            results[name] = last
     return results

@@ -58,7 +58,7 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.name} = {self.formula}"
 
-    @property
+    @cached_property
     def symbols(self) -> frozenset[str]:
         """Names of the symbols of the formula that have no number."""
         return self.formula.symbols.difference(name for name, _ in self.numbers)

@@ -55,7 +55,8 @@ def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = N
 @lru_cache(maxsize=32)
 def _planned(text: str, name: str, settings: tuple[tuple[str, str | float], ...]) -> Plan:
     s, given = situation(text), dict(settings)
-    return Plan(s.canonical.model, s.canonical.standing, s.facts, choose(s, name, given), "paper", given)
+    choice = choose(s, name, given)
+    return Plan(s.canonical.model, choice.played.canonical.standing, s.facts, choice, "paper", given)
 
 
 @lru_cache(maxsize=32)

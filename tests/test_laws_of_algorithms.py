@@ -156,11 +156,15 @@ COSTS: dict[str, tuple[str, int | str]] = {
 }
 """What an algorithm says that a round costs, as calls of the domain's oracles, so many, as many as a setting says, or as many as
 a field of the state has rows; a projection is a Euclidean mirror step."""
+GRADIENT_EXPERTS = 2
+"""Experts of `hedged` that take gradient steps, beside those that solve a round."""
 
 
 def _number(plan: Plan, name: str) -> int:
-    """Value of a setting, or the rows of a field of the state."""
+    """Value of a setting, or the rows of a field of the state; experts have no margins where all constraints are known before a round."""
     rows = {f.name: f.type.shape[0] for f in plan.program.state if f.type.shape}
+    if name == "margin" and name not in rows:
+        return rows["S"] - GRADIENT_EXPERTS
     return rows[name] if name in rows else round(float(plan.settings[name].value or 0))
 
 

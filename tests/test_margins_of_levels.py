@@ -78,7 +78,7 @@ def test_the_level_and_its_errors_are_those_of_a_loop() -> None:
         size = np.maximum(usual, 0.25 * means[2])
         has = float(k > 0)
         above = error - (2 + sizes) * size
-        sizes = sizes + 0.05 * has * ((above > 0) - SHARE)
+        sizes = sizes + 0.05 * has * ((above > 0) - max(SHARE, 0.1))
         rate = max(0.005, 1 / (k + 1))
         away = np.array([level, e, abs(error)]) - means
         means, both = means + rate * away, (1 - rate) * (both + rate * away * away[0])

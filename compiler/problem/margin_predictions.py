@@ -6,10 +6,11 @@ With e_t = g(x_t; s_t) - g(x_t; s^), what the streams of round t add to the cons
 
 one for each season k (1: all rounds; those measured on data with their weeks, else usual ones), one with the average of the last rounds
 as base, one with the model's own predictions of the streams, and one with the regression of e_t on these, over rounds that it forgets;
-phi_k is the regression coefficient of a residual on the one before. Each keeps a quantile of its own at the level of the share, by
-subgradient descent on the pinball loss, and the one whose average pinball loss is least is taken: that loss is proper for quantiles, and
-squared errors are not. Its errors over the last rounds, each over the usual size of errors at the phase of the season or at the prediction,
-have a quantile Q at level 1 - a, and the margin is p + Q times that size.
+phi_k is the regression coefficient of a residual on the one before. Each keeps a quantile of its own at the level of the share, or of a
+tenth where that is more, by subgradient descent on the pinball loss, and the one whose average pinball loss is least is taken: that loss is
+proper for quantiles, squared errors are not. Its errors over the last rounds, each over the usual size of errors at the phase of the season
+or at the prediction, have a quantile Q at level 1 - a, and the margin is p + Q times that size.
+All of it is arithmetic of expressions over values that rounds leave to the next, so that every backend and every report knows them.
 """
 
 from __future__ import annotations

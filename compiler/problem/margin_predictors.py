@@ -20,6 +20,8 @@ from oco.dsl.expressions import Array, Expr, Name, constant
 LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005
 """Rates at which averages of a phase, usual sizes of errors, and moments of residuals forget."""
+COMPARED = 0.1
+"""Least share whose quantiles are compared: those of rarer rounds are exceeded too seldom to tell predictors apart."""
 FIRST_SIZES, OF_SIZES = 2.0, 0.05
 """Usual sizes that a predictor's own quantile begins above its prediction, and the step of its subgradient descent on the pinball loss."""
 TINY, NEVER = 1e-9, 1e100
@@ -147,7 +149,7 @@ class MarginPredictor(ABC):
         """Moments with the residual of this round."""
         last, cross, square, cost, sizes = self._last
         own = call("mul", self._has_base, self._residual)
-        share, quantile = self.of.share, call("add", sizes, FIRST_SIZES)
+        share, quantile = max(self.of.share, COMPARED), call("add", sizes, FIRST_SIZES)
         above = call("sub", self._error, call("mul", quantile, self.size_now))
         pinball = call("maximum", call("mul", 1 - share, above), call("mul", -share, above))
         step = call("mul", self._has_base, call("sub", call("_positive", above), share))

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
 from oco.compiler.ir.ops import POINTWISE
-from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.compiler.ir.program import Block, DType, Equation, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import free_names, map_functions
 
 FEW_ROWS = 4
 """Rows whose combination is one expression an entry, which is as quick to write and read as the rows are."""
@@ -20,12 +19,7 @@ FEW_ROWS = 4
 def combine_few_rows(program: Program) -> Program:
     """Put sums of multiples in the place of products of a vector with the rows of a matrix, where these are few."""
 
-    def changed(f: Function) -> Function:
-        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-        return replace(f, body=_Combinations(free).block(f.body, {}))
-
-    return map_functions(program, changed)
+    return map_functions(program, lambda f: replace(f, body=_Combinations(free_names(f, program)).block(f.body, {})))
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, count
+from itertools import chain
 
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions, read_by
+from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
 
 FLOAT = DType.FLOAT
@@ -27,9 +27,8 @@ def cancel_quotients(program: Program) -> Program:
     bounds = _Bounds(program)
 
     def changed(f: Function) -> Function:
-        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-        return replace(f, body=_Cancelling(f.name, bounds, Counter(read_by(f.body)), free).block(f.body))
+        cancelling = _Cancelling(f.name, bounds, Counter(read_by(f.body)), free_names(f, program))
+        return replace(f, body=cancelling.block(f.body))
 
     return map_functions(program, changed)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 
@@ -79,6 +80,12 @@ def bound_names(block: Block) -> list[str]:
         names += [p.name for p in b.params]
         names += [v.name for e in b.equations for v in e.outs]
     return names
+
+
+def free_names(f: Function, program: Program) -> Iterator[str]:
+    """Names for new variables of a function, none of which is bound in it or is a constant of its program."""
+    taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
+    return (name for k in count(2) if (name := f"v_{k}") not in taken)
 
 
 def read_by(block: Block) -> list[str]:

@@ -13,12 +13,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions, read_by
+from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
 
 NUMBER = Type(DType.FLOAT)
@@ -48,10 +47,8 @@ def join_factors(program: Program) -> Program:
     bounds = lower_bounds(program)
 
     def joined(f: Function) -> Function:
-        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
         least = {**constants, **bounds[f.name]}
-        return replace(f, body=_Joining(least, Counter(read_by(f.body)), free).block(f.body))
+        return replace(f, body=_Joining(least, Counter(read_by(f.body)), free_names(f, program)).block(f.body))
 
     return map_functions(program, joined)
 

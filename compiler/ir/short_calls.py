@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 
 from oco.compiler.ir.ops import OPS
-from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.compiler.ir.program import Block, DType, Equation, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import bound_names, free_names, map_functions
 
 FEW_ROWS = 3
 """Most rows for which the operations on two of them take less time than a reduction."""
@@ -23,18 +22,12 @@ MOST_ENTRIES = 1 << 16
 
 def gather_before_loops(program: Program) -> Program:
     """Put `all = a[table]` before a loop over `i` and `all[i]` in it, in the place of `a[table[i]]`, for each row of the table."""
-    return map_functions(program, lambda f: replace(f, body=_Gathers(_free(f, program)).block(f.body)))
+    return map_functions(program, lambda f: replace(f, body=_Gathers(free_names(f, program)).block(f.body)))
 
 
 def reduce_by_rows(program: Program) -> Program:
     """Put `x[0] + x[1]` in the place of `x.sum(axis=0)`, and so for other reductions, where rows are few and are arrays."""
-    return map_functions(program, lambda f: replace(f, body=_reduced(f.body, _free(f, program))))
-
-
-def _free(f: Function, program: Program) -> Iterator[str]:
-    """Names that are free in a function."""
-    taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-    return (name for k in count(2) if (name := f"v_{k}") not in taken)
+    return map_functions(program, lambda f: replace(f, body=_reduced(f.body, free_names(f, program))))
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 
-from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.compiler.ir.program import Block, Equation, Operand, Program, Var
+from oco.compiler.ir.rewrite import free_names, map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -22,14 +21,7 @@ Rows = list[list[Value]]
 
 def expand_small_solves(program: Program) -> Program:
     """Pass: the same program with arithmetic in the place of small systems with one right side."""
-    constants = {g.var.name for g in program.constants}
-    return map_functions(program, lambda f: _function(f, constants))
-
-
-def _function(function: Function, constants: set[str]) -> Function:
-    taken = constants | set(bound_names(function.body))
-    free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-    return replace(function, body=_block(function.body, free))
+    return map_functions(program, lambda f: replace(f, body=_block(f.body, free_names(f, program))))
 
 
 def _is_small(e: Equation) -> bool:

@@ -8,21 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 
-from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.compiler.ir.program import Block, Equation, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import free_names, map_functions
 
 
 def flatten_thin_products(program: Program) -> Program:
     """Put inner products and products entry by entry in the place of matrix products with axes of one entry."""
 
-    def changed(f: Function) -> Function:
-        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-        return replace(f, body=_ThinProducts(free).block(f.body))
-
-    return map_functions(program, changed)
+    return map_functions(program, lambda f: replace(f, body=_ThinProducts(free_names(f, program)).block(f.body)))
 
 
 @dataclass(frozen=True)

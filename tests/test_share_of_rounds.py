@@ -83,6 +83,8 @@ def test_where_no_margin_can_be_learned(old: str, new: str, words: str) -> None:
     with pytest.raises(OcoError) as caught:
         canonical(oco.parse(TEXT.replace(old, new)))
     assert caught.value.code == "OCO528" and words in caught.value.message
+    if words == "no bounds":
+        assert "`stream calls[2] in [lo, hi]`" in caught.value.diagnostics[0].hint
 
 
 def test_the_margin_that_is_always_enough_is_exact() -> None:

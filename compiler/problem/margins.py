@@ -196,7 +196,7 @@ def margin_of(
     for s in later.values():
         if not (np.isfinite(s.lower).all() and np.isfinite(s.upper).all()):
             message = f"`{s.name}` has no bounds, so no margin of `{label}` is enough for every value of it"
-            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name} in [lo, hi]`")
+            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name}{list(s.shape) or ''} in [lo, hi]`")
     usual = folding.fold(rewrite(expr, lambda node: _usual(node, later)))
     ranges = {**boxes, **{s.name: interval(s.lower, s.upper, s.shape) for s in streams}}
     shape = tuple(int(n) for n in expr.shape if isinstance(n, int))

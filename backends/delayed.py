@@ -88,9 +88,9 @@ class InTurns(Owned, Generic[One]):
         return self.members[self.rounds.turn(round)]
 
     @contextmanager
-    def _owned(self) -> Iterator[None]:
+    def _owned(self, taken: bool = False) -> Iterator[None]:
         """Lock; rounds that are not open raise OCO869."""
-        with super()._owned():
+        with super()._owned(taken):
             try:
                 yield
             except RoundError as error:

@@ -67,9 +67,9 @@ class Owned(Suggesting):
         raise NotImplementedError
 
     @contextmanager
-    def _owned(self) -> Iterator[None]:
-        """Lock held while other threads must not see a partial change. Raises OCO853."""
-        if not self._owner.acquire(timeout=-1 if self._timeout is None else self._timeout):
+    def _owned(self, taken: bool = False) -> Iterator[None]:
+        """Lock held while other threads must not see a partial change. Raises OCO853; after a round that is `taken` it waits."""
+        if not self._owner.acquire(timeout=-1 if taken or self._timeout is None else self._timeout):
             waited = f", and was not done after {self._timeout:g} s" if self._timeout else ""
             raise fail("OCO853", f"another thread is using this {self.kind}, in round {self.round}{waited}")
         try:

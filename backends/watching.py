@@ -48,7 +48,7 @@ class Watching:
         self: Learner, feedback: Feedback, decisions: Sequence[Any], values: Sequence[Any]
     ) -> None:
         """Run the monitor after a round of these decisions and inputs: see `monitor`."""
-        with self._owned():
+        with self._owned(taken=True):
             self.monitor.record_values(feedback.loss, feedback.constraints)
             self.record_slopes(feedback.number, decisions, values)
             own = () if self.alarm is not None else (name for name in self._places if name in DUALS)

@@ -84,6 +84,27 @@ def test_threads_share_an_emitted_learner_in_turns(tmp_path):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_a_look_at_a_round_that_was_taken_waits_for_its_turn(backend):
+    """The round counts, so that an error would hide its answer from the caller."""
+    learner, looked = plan_of(MODEL).learner(backend=backend), []
+    decided = (np.asarray(learner.decide()),)
+    feedback = learner.observe(**GOOD)
+    values = tuple(np.asarray(GOOD[f.name]) for f in learner.compiled.program.feedback)
+
+    def look():
+        learner.watch_round(feedback, decided, values)
+        looked.append(feedback.round)
+
+    with learner._owned():
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join(0.05)
+        assert thread.is_alive() and not looked
+    thread.join()
+    assert looked == [1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_threads_share_a_fleet_in_turns(backend):
     """As with a learner: rounds that were answered are those that the fleet played."""
     plan, size = plan_of(MODEL), 200 if backend == "c" else 5

@@ -118,9 +118,9 @@ class NativeLearner(Learner):
         self._share()
 
     @contextmanager
-    def _owned(self) -> Iterator[None]:
+    def _owned(self, taken: bool = False) -> Iterator[None]:
         """Lock; while Python is at work, calls of the C functions go through Python as well."""
-        with super()._owned():
+        with super()._owned(taken):
             if self._quick is None or self._quick.busy:
                 yield
                 return

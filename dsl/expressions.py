@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -56,7 +56,7 @@ class FrozenArray:
         return hash((self.array.shape, str(self.array.dtype), self.array.tobytes()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expr:
     """Node: its shape, a flag for integer entries, and its place in the text."""
 
@@ -72,6 +72,39 @@ class Expr:
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         """Copy of the node over other children."""
         return self
+
+    def __repr__(self) -> str:
+        """Classes and fields; a shared node once, as Lisp prints one: `#1=...` where it first stands, `#1#` thereafter."""
+        uses = Counter(id(child) for node in walk(self) for child in node.children)
+        labels: dict[int, int] = {}
+        texts: list[str] = []
+        rest: list[str | Expr] = [self]
+        while rest:
+            part = rest.pop()
+            if isinstance(part, str):
+                texts.append(part)
+                continue
+            if part.children and uses[id(part)] > 1:
+                if id(part) in labels:
+                    texts.append(f"#{labels[id(part)]}#")
+                    continue
+                labels[id(part)] = len(labels) + 1
+                texts.append(f"#{labels[id(part)]}=")
+            rest.extend(reversed(part._written()))
+        return "".join(texts)
+
+    def _written(self) -> list[str | Expr]:
+        """Texts and expressions that make up what is printed of the node."""
+        parts: list[str | Expr] = []
+        for name in (each.name for each in fields(self) if each.repr):
+            value = getattr(self, name)
+            parts.append(f"{', ' if parts else ''}{name}=")
+            if isinstance(value, tuple) and any(isinstance(item, Expr) for item in value):
+                inner = [piece for item in value for piece in (", ", item)][1:]
+                parts += ["(", *inner, ",)" if len(value) == 1 else ")"]
+            else:
+                parts.append(value if isinstance(value, Expr) else repr(value))
+        return [f"{type(self).__name__}(", *parts, ")"]
 
     @cached_property
     def below(self) -> tuple[Expr, ...]:
@@ -93,14 +126,14 @@ class Expr:
         return tuple(results.values()), count, numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constant(Expr):
     """Number or array of numbers (int64 or float64)."""
 
     value: FrozenArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Name(Expr):
     """Param, decision, stream or let by its name, the round `t`, or the horizon `T`."""
 
@@ -108,7 +141,7 @@ class Name(Expr):
     kind: Kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Call(Expr):
     """Atom (`atoms.ATOMS[atom]`, operators among them) applied to arguments. Options are fixed numbers such as `axis`."""
 
@@ -129,7 +162,7 @@ class Call(Expr):
         return replace(self, args=children)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Slice(Expr):
     """Slice `start:stop` in an index; None is the end of the axis. Half-open, step one."""
 
@@ -150,7 +183,7 @@ class Slice(Expr):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Index(Expr):
     """Index `base[items]`: numbers, slices, and arrays of integers, which pair as in NumPy."""
 
@@ -166,7 +199,7 @@ class Index(Expr):
         return replace(self, base=children[0], items=children[1:])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Array(Expr):
     """Array `[a, b, c]` where some entry is not a plain number (those are a `Constant`)."""
 
@@ -181,7 +214,7 @@ class Array(Expr):
         return replace(self, items=children)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class File(Expr):
     """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param or an index; `column` names one
     column of it.
@@ -191,7 +224,7 @@ class File(Expr):
     column: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EntryNames(Expr):
     """Names of entries of an index, `[NYC, WEST]`, as the value of a param of their numbers. Allowed nowhere else."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import oco
+from oco.dsl.build import call
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.expressions import Call, Constant, Index, Kind, Name, names, walk
+from oco.dsl.expressions import Call, Constant, Index, Kind, Name, constant, names, walk
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback, Measure, Relation, Timing
@@ -255,3 +258,27 @@ def test_assumptions_without_a_bound_say_that_a_fact_holds(key: str) -> None:
 @pytest.mark.parametrize("key", ("slater.margin", "loss.bound", "path_length"))
 def test_numbers_are_not_assumed_without_a_bound(key: str) -> None:
     assert codes(f"minimize c @ x\nassume {key}\n") == ["OCO653"]
+
+
+def expanded(text: str) -> str:
+    """Text with each `#1#` replaced by what stands after `#1=`, up to the bracket that closes it."""
+    while labels := re.findall(r"#(\d+)=(?!.*#\d+=)", text, re.DOTALL):
+        start = text.index(f"#{labels[0]}=")
+        first = stop = start + len(f"#{labels[0]}=")
+        while stop == first or text[first:stop].count("(") != text[first:stop].count(")") or text[stop - 1] != ")":
+            stop += 1
+        text = (text[:start] + text[first:]).replace(f"#{labels[0]}#", text[first:stop])
+    return text
+
+
+def test_what_is_printed_of_expressions_grows_with_their_nodes_and_loses_nothing() -> None:
+    x = Name("x", Kind.DECISION)
+    shared, apart = [x], [x]
+    for k in range(60):
+        y = shared[-1]
+        shared.append(call("mul", call("add", y, constant(k)), y))
+    for k in range(4):
+        one, other = (deepcopy(apart[-1]) for _ in range(2))
+        apart.append(call("mul", call("add", one, constant(k)), other))
+    assert len(repr(shared[-1])) < 60 * len(repr(shared[1])) * 2
+    assert "#" not in repr(apart[-1]) and repr(apart[-1]) == expanded(repr(shared[4])) != expanded(repr(shared[3]))

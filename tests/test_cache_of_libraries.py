@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ needs_two_users = pytest.mark.skipif(os.geteuid() != 0, reason="planting a libra
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 
 VICTIM = """
-import os, sys, oco
+import os, sys, tempfile, oco
 from oco.backends.c99 import build
 build.FLAGS = tuple("-O0" if flag == "-O3" else flag for flag in build.FLAGS)
 model = oco.parse('''
@@ -36,16 +36,19 @@ minimize s @ x
 using ogd with eta = 0.1
 ''')
 plan = oco.compile(model, backend="c")
-for base in sys.argv[1:]:
+for line in sys.stdin:
     if child := os.fork():
-        assert os.waitpid(child, 0)[1] == 0
+        print(os.waitpid(child, 0)[1], flush=True)
         continue
-    os.environ["XDG_CACHE_HOME"] = base
+    os.environ["XDG_CACHE_HOME"], tempfile.tempdir = line.rstrip().split("\\t")
     learner = plan.learner()
     learner.decide()
     learner.observe(s=[0.5, 1.0])
-    print(learner.decide())
+    print(learner.decide(), flush=True)
     break
+"""
+"""Program that answers each line, a cache's place and one for other files, with the second decision of a learner in C and with 0. A child
+of its own answers, which has made no learner before.
 """
 
 PLANTED = """
@@ -70,13 +73,23 @@ def shared() -> Iterator[Path]:
         yield place
 
 
-def decided(bases: Iterable[Path], cwd: Path) -> list[str]:
-    """The second decisions of learners in C, in a process for each of `bases`, under which its cache is."""
-    words = [sys.executable, "-c", VICTIM, *map(str, bases)]
-    environment = {**os.environ, "TMPDIR": str(cwd)}
-    done = subprocess.run(words, env=environment, cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def decided() -> Iterator[Callable[[Path, Path], str]]:
+    """`decided(base, place)`: the second decision of a learner in C in a process whose cache is under `base`, other files in `place`."""
+    with subprocess.Popen(
+        [sys.executable, "-c", VICTIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as victim:
+        assert victim.stdin and victim.stdout
+
+        def answer(base: Path, place: Path) -> str:
+            victim.stdin.write(f"{base}\t{place}\n")
+            victim.stdin.flush()
+            said, ended = victim.stdout.readline(), victim.stdout.readline()
+            assert ended == "0\n", (said, ended)
+            return said
+
+        yield answer
+        victim.stdin.close()
 
 
 def as_stranger(*words: object) -> None:
@@ -84,12 +97,11 @@ def as_stranger(*words: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory):
+def own(decided, tmp_path_factory):
     """The victim's own cache, in a folder that others could read, and what it decides with it."""
     place = tmp_path_factory.mktemp("own") / "oco"
     place.mkdir(0o755)
-    (said,) = decided([place.parent], tmp_path_factory.mktemp("elsewhere"))
-    return place, said
+    return place, decided(place.parent, tmp_path_factory.mktemp("elsewhere"))
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +127,15 @@ WAYS = ("folder", "link", "files", "open folder", "link to a file")
 
 
 @pytest.fixture(scope="module")
-def attacked(names: tuple[list[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def attacked(
+    decided: Callable[[Path, Path], str], names: tuple[list[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Any]]:
     """Of each way: its shared folder, what a learner decides with its cache there, and whether a planted library was loaded."""
     place = tmp_path_factory.mktemp("victim")
     with ExitStack() as stack:
         folders = {way: stack.enter_context(open_folder()) for way in WAYS}
         markers = {way: plant(way, folders[way], names[0]) for way in WAYS}
-        said = decided([folder / "base" for folder in folders.values()], place)
+        said = [decided(folder / "base", place) for folder in folders.values()]
         assert not list(place.glob("oco-*")), "a private folder outlived its process"
         yield {way: (folders[way], one, markers[way].exists()) for way, one in zip(WAYS, said, strict=True)}
 
@@ -185,12 +199,12 @@ def test_a_folder_that_is_exchanged_after_it_was_checked_is_not_gone_through(sha
     assert checked.path.resolve() == (base / "away").resolve()
 
 
-def test_the_cache_is_closed_to_others_and_kept(own, tmp_path):
+def test_the_cache_is_closed_to_others_and_kept(decided, own, tmp_path):
     place, said = own
     kept = {p: p.stat().st_mtime_ns for p in place.iterdir()}
     assert kept and stat.S_IMODE(place.stat().st_mode) == 0o700
     assert all(not p.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for p in kept)
-    assert decided([place.parent], tmp_path) == [said]
+    assert decided(place.parent, tmp_path) == said
     assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == kept
 
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from sources import nodes
 from thorough import corners
 
 from benchmarks.counts import QUOTES, Quote
@@ -24,8 +25,7 @@ PROMISES = re.findall(
 
 def names_of_tests(path: Path) -> set[str]:
     """Names of the test functions of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    return {node.name for node in nodes(path) if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 
 def test_promises_are_read() -> None:

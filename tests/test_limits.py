@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from sources import parsed
 from test_architecture import MODULES, ROOT
 
 NAMES = re.compile(
@@ -26,7 +27,7 @@ def is_numeric(value: ast.expr) -> bool:
 
 def limits(text: str) -> Iterator[tuple[str, bool]]:
     """Names of limits in a module, and whether a comment or a docstring stands beside each."""
-    lines, body = text.splitlines(), ast.parse(text).body
+    lines, body = text.splitlines(), parsed(text).body
     for k, node in enumerate(body):
         if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None or not is_numeric(node.value):
             continue

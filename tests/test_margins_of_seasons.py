@@ -108,7 +108,7 @@ def test_margins_have_the_seasons_that_are_measured_on_data(runs: bool) -> None:
     rng, t, late = np.random.default_rng(5), np.arange(T), slice(140, None)
     load = np.clip((60 + 40 * np.sin(2 * np.pi * t[:, None] / 20)) * rng.lognormal(0, 0.05, (T, CELLS)), 0, MOST)
     data = {"load": load, "forecast": np.full((T, CELLS), 60.0)}
-    plan = oco.compile(oco.parse(TOWERS), data=data)
+    plan = oco.compile(oco.parse(TOWERS), "hedged", data=data)
     again = compile_plan(plan.model, plan.algorithm, season=Recipe.read(plan.recipe).season)
     for q, expected in ((plan, [1, 20, 140]), (plan.with_horizon(400), [1, 20]), (again, [1, 20, 140])):
         assert [p.k for p in margin_of(q).predictors if isinstance(p, BySeason)] == expected

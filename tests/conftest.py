@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +64,15 @@ OPTIMIZED = re.compile(r"c99|backends_agree|examples_agree|drift")
 """Files of tests whose matter is what the compiler of C makes of a program."""
 
 
-@pytest.fixture(autouse=True)
-def quick_builds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def quick_builds(request: pytest.FixtureRequest) -> Iterator[None]:
     """No optimization, for a fifth of the time of a build: the bits are those of users, who have more."""
-    if OPTIMIZED.search(request.path.stem) is None:
-        from oco.backends.c99 import build
+    with pytest.MonkeyPatch.context() as patch:
+        if OPTIMIZED.search(request.path.stem) is None:
+            from oco.backends.c99 import build
 
-        monkeypatch.setattr(build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in build.FLAGS))
+            patch.setattr(build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in build.FLAGS))
+        yield
 
 
 @pytest.fixture(scope="session")

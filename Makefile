@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test lint types unit bench check-wheel clean
 
 # Folders of packages that tests hardly import: their modules, a third of all, are compiled when they are.
-UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars|lexers|physics|wcwidth|pydantic|distutils|jedi|joblib|signal
+UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars|lexers|physics|wcwidth|pydantic|distutils|jedi|joblib|signal|fontTools|parsing
 # Compiled while packages are installed, which takes one core: else both processes of the tests compile them.
 OURS := grammar dsl compiler backends evaluation api tests benchmarks
 

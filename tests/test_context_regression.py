@@ -42,7 +42,9 @@ def literal(z: Any, s: Any) -> list[float]:
         past, mean = s[:t], s[:t].mean()
         centred = z[:t] - z[:t].mean(axis=0)
         C = centred.T @ centred / t
-        weights = np.linalg.solve(C + np.diag(np.where(np.diag(C) > 0, np.diag(C) / (t + 1), 1.0)), z[t] - z[:t].mean(axis=0))
+        weights = np.linalg.solve(
+            C + np.diag(np.where(np.diag(C) > 0, np.diag(C) / (t + 1), 1.0)), z[t] - z[:t].mean(axis=0)
+        )
         by_contexts = float((past - mean) @ centred / t @ weights)
         u, v = np.array(r[1:]), np.array([s[k - 1] - s[:k].mean() for k in range(1, t)])
         e = np.array([s[k] - s[:k].mean() for k in range(1, t)]) - u

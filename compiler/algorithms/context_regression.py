@@ -1,8 +1,8 @@
 """Linear regression of a round's data on what is known before it: contexts, and the last values of the data.
 
-With contexts z the data are predicted by r = mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z), of all rounds so far. Many data go on from
-where they were: what r misses of each entry is regressed on r and on the entry's last value l, as a (r - mean) + b (l - mean) with a and b of
-least squares, shrunk by 4/t (stacked regressions: Breiman 1996).
+With contexts z the data are predicted by r = mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z), of all rounds so far. Many data go on
+from where they were: what r misses of each entry is regressed on r and on the entry's last value v, as a (r - mean) + b (v - mean) with a
+and b of least squares, shrunk by 4/t (stacked regressions: Breiman 1996).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYMBOLS = {
     "C_zz": "covariances of the contexts",
     "C_sz": "covariances of the data and the contexts",
     REGRESSED: "data as predicted by the contexts alone",
-    MOMENTS: "moments of these predictions r, last values l and what r misses e about means: r r, r l, l l, r e, l e",
+    MOMENTS: "moments of these predictions r, last values v and what r misses e about means: r r, r v, v v, r e, v e",
 }
 """State that is kept, by name."""
 
@@ -86,8 +86,8 @@ class ContextRegression:
         self.p.note("covariances of the contexts and of the data with them")
         kept = 1.0 - rate
         by_contexts, moments = array(state, REGRESSED), array(state, MOMENTS)
-        missed, r, l = change - by_contexts, by_contexts, last
-        products = t.stack(r * r, r * l, l * l, r * missed, l * missed)
+        missed, r, v = change - by_contexts, by_contexts, last
+        products = t.stack(r * r, r * v, v * v, r * missed, v * missed)
         return {
             "z": z + rate * move,
             "C_zz": kept * (C + rate * t.outer(move, move)),
@@ -96,12 +96,12 @@ class ContextRegression:
         }
 
     def _stacked(self, moments: Value) -> tuple[Value, Value]:
-        """Factors (size,) of r and of l in what r misses."""
+        """Factors (size,) of r and of v in what r misses."""
         t = self.t
-        rr, rl, ll, re, le = (moments[k] for k in range(5))
-        rr, ll = (t.where(v > 0.0, v * (1.0 + SHRINK + STACKED_SHRINK / self.p.played), 1.0) for v in (rr, ll))
-        size = rr * ll - rl * rl
-        return (ll * re - rl * le) / size, (rr * le - rl * re) / size
+        rr, rv, vv, re, ve = (moments[k] for k in range(5))
+        rr, vv = (t.where(s > 0.0, s * (1.0 + SHRINK + STACKED_SHRINK / self.p.played), 1.0) for s in (rr, vv))
+        size = rr * vv - rv * rv
+        return (vv * re - rv * ve) / size, (rr * ve - rv * re) / size
 
     def _context(self) -> Value:
         parts = [context_now(self.p, n) for n in self.known]

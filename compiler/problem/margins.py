@@ -1,7 +1,8 @@
 """Margins that are learned: a constraint that may be broken in a share q of the rounds, met as if its streams had a predicted value.
 
 With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
-x_t satisfies g(x_t; s^) + m_t <= 0. The margin m_t, at most M, is a quantile of what the streams add as predicted
+x_t satisfies g(x_t; s^) + m_t <= 0; where streams multiply decisions g(x_t; p_t) + m_t <= 0 with what is predicted of them
+(`followed_streams`), but for rounds with the margin M. The margin m_t, at most M, is a quantile of what the streams add as predicted
 (`margin_predictions`), at a level that the credit
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
@@ -21,12 +22,13 @@ most q T + (d + 1) (1 - q) are broken.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.kept_values import kept_range
+from oco.compiler.problem.followed_streams import Followed, followed_streams, multiplying
+from oco.compiler.problem.kept_values import kept_range, one_minus
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
 from oco.dsl.atoms import form_of, forms
@@ -40,6 +42,7 @@ from oco.dsl.source import Span
 
 ROUNDED = 1e-9
 """Part of M, and of the size of g, that is added to M for rounding."""
+NOTHING = constant(0.0)
 SPENT = 1e-9
 """Credit up to which there is none, for rounding."""
 
@@ -50,6 +53,8 @@ class ShareMargin:
 
     usual    g(x; s^), over the decisions and what is known
     measured g(x; s), what the round reveals
+    streams  streams that multiply decisions, as predicted; None where there are none
+    followed g(x; p) with their predictions p; g(x; s^) where there are none
     most     M, least  what m never goes below: an entry each for the entries of the constraint
     margins  values that rounds leave to the next, from which m is made
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
@@ -63,11 +68,18 @@ class ShareMargin:
     margins: Margins = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
     cut: tuple[float, ...] = ()
+    streams: Followed | None = field(default=None, compare=False, repr=False)
+    followed: Expr = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
         """True where the margin M is enough whatever the streams are."""
         return not any(self.cut)
+
+    @property
+    def states(self) -> bool:
+        """True where stated predictions enter it."""
+        return self.margins.stated is not None or (self.streams is not None and bool(self.streams.stated))
 
     @property
     def greatest(self) -> Floats:
@@ -76,18 +88,26 @@ class ShareMargin:
 
     @property
     def robust(self) -> Expr:
-        """Constraint with the greatest margin, which decisions in hindsight satisfy."""
+        """Constraint with the greatest margin, which decisions in hindsight satisfy; as it is where streams multiply decisions and none has
+        room for that margin.
+        """
+        if self.streams is not None and not self.enough:
+            return self.measured
         return call("add", self.usual, constant(self.greatest))
 
     @property
     def moving(self) -> Expr:
-        """Constraint with the margin of the round."""
-        return call("add", self.usual, self.margins.of_round(self._margin, self._stated))
+        """Constraint with the margin of the round: g(x; s^) + m, and (1 - w) g(x; s^) + w g(x; p) + m where streams multiply decisions."""
+        base = self.usual
+        if self.streams is not None:
+            weight = self._follows
+            base = call("add", call("mul", one_minus(weight), base), call("mul", weight, self.followed))
+        return call("add", base, self.margins.of_round(self._margin, self._stated))
 
     @property
     def ranges(self) -> tuple[StreamRange, ...]:
         """Margin, credit, fallback and what predictions keep, values that are known before the decision; the margins begin at M."""
-        own = replace(self.margins, now=call("sub", self.measured, self.usual))
+        own = self.margins
         broken = call("_positive", self.measured)
         credit = call("add", self._credit, call("sub", self.share, broken))
         goes = call("mul", own.ready, call("_positive", call("sub", call("add", credit, own.loan), SPENT)))
@@ -95,7 +115,7 @@ class ShareMargin:
             goes = call("maximum", goes, call("mul", own.ready, constant(self._array(self.cut))))
         asked, fallback = own.following(credit), own.fallback(credit)
         unbounded = np.asarray(-np.inf), np.asarray(np.inf)
-        ends = unbounded if own.stated is not None else (self._array(self.least), self.greatest)
+        ends = unbounded if own.stated is not None else (own.least, np.maximum(own.most, self.greatest))
         kept = [
             kept_range(self._margin, self._following(*asked, goes), self.greatest, ends),
             kept_range(self._credit, credit),
@@ -103,6 +123,10 @@ class ShareMargin:
         ]
         if own.stated is not None:
             kept += [kept_range(self._stated, asked[1]), kept_range(self._stated_fallback, fallback[1])]
+        if self.streams is not None:
+            whole = np.asarray(0.0), np.asarray(1.0)
+            kept += [kept_range(self._follows, goes, 0.0, whole), kept_range(self._always, constant(1.0), 1.0, whole)]
+            kept += self.streams.ranges
         return (*kept, *own.ranges)
 
     @property
@@ -110,16 +134,17 @@ class ShareMargin:
         """Names of the values of which the margin of a round is made, each with that of the fallback."""
         pairs = [(self._margin, self._fallback)]
         pairs += [] if self.margins.stated is None else [(self._stated, self._stated_fallback)]
+        pairs += [] if self.streams is None else [(self._follows, self._always)]
         return tuple((a.name, b.name) for a, b in pairs)
 
     def _following(self, predicted: Expr, stated: Expr, goes: Expr) -> Expr:
         """Margin of the next round: the predicted one where it `goes`, else M; without what is added of the stated prediction."""
-        most, least = constant(self.greatest), constant(self._array(self.least))
-        always: Expr = most
+        most, least = constant(self.margins.most), constant(self.margins.least)
+        always: Expr = constant(self.greatest)
         if self.margins.stated is None:
             predicted = call("maximum", call("minimum", predicted, most), least)
         else:
-            always = call("sub", most, call("mul", stated, call("minimum", least, 0.0)))
+            always = call("sub", always, call("mul", stated, call("minimum", least, 0.0)))
         return call("add", always, call("mul", goes, call("sub", predicted, always)))
 
     def allowed(self, rounds: int) -> float:
@@ -160,6 +185,14 @@ class ShareMargin:
     @property
     def _stated(self) -> Name:
         return self.margins.value("by_prediction")
+
+    @property
+    def _follows(self) -> Name:
+        return self.margins.value("follows")
+
+    @property
+    def _always(self) -> Name:
+        return self.margins.value("always")
 
     @property
     def _fallback(self) -> Name:
@@ -207,13 +240,36 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     room = _room(usual, boxes, shape)
-    cut, most = (most > room).astype(float), np.minimum(most, room)
-    least = np.minimum(low, 0.0)
-    added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
-    taken = frozenset(folding.declared)
-    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
+    cut, least = (most > room).astype(float), np.minimum(low, 0.0)
+    stated = {**_forecasts(later, streams), **stated}
+    followed = _followed(label, expr, boxes, later, stated, frozenset(folding.declared), turns)
+    base, own, ends = usual, expr, (least, np.minimum(most, room))
+    if followed is None:
+        most = ends[1]
+    else:
+        own = followed.within(expr)
+        later = {n: s for n, s in later.items() if n not in followed.predictions}
+        base = folding.fold(rewrite(own, lambda node: _usual(node, later)))
+        ends = np.minimum(low - high, 0.0), np.maximum(high - low, most)
+    added = _as_stated(own, base, stated, later, boxes)
+    now, taken = call("sub", expr, base), frozenset(folding.declared)
+    margins = Margins(label, shape, now, *ends, share, folding.horizon, added, taken, folding.seasons, turns)
     greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
-    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut)
+    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut, followed, base)
+
+
+def _followed(
+    label: str,
+    expr: Expr,
+    boxes: Mapping[str, Interval],
+    later: Mapping[str, StreamRange],
+    stated: Mapping[str, Expr],
+    taken: frozenset[str],
+    turns: int,
+) -> Followed | None:
+    """Predictions of the streams that multiply decisions; None where there are none."""
+    own = multiplying(expr, [n for n in boxes if n != "t"], later)
+    return followed_streams(label, {n: later[n] for n in own}, stated, taken, turns) if own else None
 
 
 def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:

@@ -42,5 +42,5 @@ def in_share(
 
 def kept_for_learning(inequalities: Sequence[Inequality], statistics: Sequence[StreamRange]) -> tuple[StreamRange, ...]:
     """Values that rounds leave to the next for margins and budgets, with the statistics of stated predictions where a margin uses these."""
-    used = statistics if any(c.margin is not None and c.margin.margins.stated is not None for c in inequalities) else ()
+    used = statistics if any(c.margin is not None and c.margin.states for c in inequalities) else ()
     return (*(r for c in inequalities if c.learned is not None for r in c.learned.ranges), *used)

@@ -140,10 +140,8 @@ TOGETHER = (
 
 
 def _full_feedback(s: Situation) -> Objection | None:
-    if s.canonical.feedback is Feedback.FULL:
-        return None
     message = f"{s.canonical.feedback} feedback does not give the loss as a function, and it needs it for the decisions of its experts"
-    return Objection(message, "write `feedback full`")
+    return None if s.canonical.feedback is Feedback.FULL else Objection(message, "write `feedback full`")
 
 
 def _is_curved(s: Situation) -> bool:

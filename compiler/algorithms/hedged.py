@@ -88,7 +88,9 @@ from oco.compiler.algorithms.common import (
     ROUNDS,
     SOME_INEQUALITY,
 )
+from oco.compiler.algorithms.context_regression import SYMBOLS as REGRESSED
 from oco.compiler.algorithms.dual_prices import averaged
+from oco.compiler.algorithms.error_quantiles import SYMBOLS as SPREAD
 from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
@@ -129,7 +131,8 @@ SLOPES = 100.0
 TOGETHER = (
     *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G"),
     *("lambda", "squares", "used", "F_lambda", "G_lambda"),
-    *("average", "visits", "profile", "hours", "week", "level", "shift", "usual", "z", "C_zz", "C_sz"),
+    *("average", "visits", "profile", "hours", "week", "level"),
+    *("shift", "usual", "off", "z", "C_zz", "C_sz", "moments"),
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
@@ -137,10 +140,8 @@ TOGETHER = (
 
 
 def _full_feedback(s: Situation) -> Objection | None:
-    if s.canonical.feedback is Feedback.FULL:
-        return None
     message = f"{s.canonical.feedback} feedback does not give the loss as a function, and it needs it for the decisions of its experts"
-    return Objection(message, "write `feedback full`")
+    return None if s.canonical.feedback is Feedback.FULL else Objection(message, "write `feedback full`")
 
 
 def _is_curved(s: Situation) -> bool:
@@ -392,9 +393,8 @@ HEDGED = Algorithm(
         "hours": "averages of the rounds of each phase of the day, where the season is a week",
         "week": "sums of what each day of the week was above the average of all days, and of the scales",
         "level": "what the last rounds were above the weekly predictions",
-        "z": "means of the contexts",
-        "C_zz": "covariances of the contexts",
-        "C_sz": "covariances of the data and the contexts",
+        **REGRESSED,
+        **SPREAD,
         **VALUED,
     },
 )

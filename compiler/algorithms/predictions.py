@@ -2,13 +2,13 @@
 
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
 * with a season of k rounds (streams may have their own) averages of its phases, and days within weeks with levels (`profiles`);
-* where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
-  shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
+* where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles about the best of the others
+  (`error_quantiles`);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the recent average of the others;
 * the model's own predictions, of the streams that it predicts, and the recent average of the others;
 * where stores look ahead and no season is known, averages of the phases of the one that is detected (`detected_seasons`);
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
-* with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
+* with contexts a linear regression on them and on the last values (`context_regression`).
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.
@@ -16,14 +16,16 @@ predictions that were made with them, and the rounds of each phase are counted.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.context_regression import ContextRegression, context_now, contexts
 from oco.compiler.algorithms.detected_seasons import DetectedSeasons, seasons_tried
+from oco.compiler.algorithms.error_quantiles import LEVELS, ErrorQuantiles
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.algorithms.profiles import ROWS, Profiles
 from oco.compiler.ir.value import Value
@@ -53,30 +55,10 @@ FORGETTING = (0.08, 0.0, 0.5, 1.0)
 OVERALL, RECENT, LAST = (FORGETTING.index(rate) for rate in (0.0, 0.5, 1.0))
 SPREAD_OF = 0
 """Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
-LEVELS = tuple((k + 0.5) / 9 for k in range(9))
-"""Quantiles of data with which kinks of the loss move, in the middles of equal shares: what is best is one of them, and not the mean."""
-SHIFT_RATE = 0.02
-"""Least rate of these shifts, in three usual sizes of the errors, whose average forgets at the same rate."""
 STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
-MOST_CONTEXTS = 30
-"""Entries of contexts that a regression takes: it solves a system of their number each round."""
-SHRINK = 1e-9
 AVERAGE = "average"
 """State under delays: averages of the data."""
-
-
-def contexts(canonical: Canonical) -> tuple[str, ...]:
-    """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
-    own = [s.name for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
-    size = sum(math.prod(shape_now(canonical, n)) for n in own)
-    return tuple(own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
-
-
-def shape_now(canonical: Canonical, context: str) -> tuple[int, ...]:
-    """Shape of a context, of one about rounds to come that of its entry for the round itself."""
-    shape = next(s.shape for s in canonical.streams if s.name == context)
-    return shape[1:] if context in canonical.lookahead.contexts else shape
 
 
 @lru_cache(maxsize=16)
@@ -171,12 +153,13 @@ class Predictions:
         self.size = 0 if positions(p.spec.canonical) else predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
         self.profiles = Profiles(p)
-        self.known = contexts(p.spec.canonical)
-        _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
-        self.base = seasonal[SPREAD_OF] if seasonal else 0
+        _, self.seasonal, _, self.shifted, self.regressed, given = places(p.spec.canonical, self.season)
         own, detected = int(_states(p.spec.canonical)), detects_seasons(p.spec.canonical, self.season)
         self.detected = DetectedSeasons(p, self.size) if detected else None
         self.stated, self.forecasts = given[:own], given[own : len(given) - detected]
+        self.regression = ContextRegression(p, self.size) if self.regressed else None
+        compared = (self.seasonal[SPREAD_OF] if self.seasonal else 0, *self.regressed, *given)
+        self.spread = ErrorQuantiles(p, kinked_entries(p.spec.canonical), compared) if self.shifted else None
 
     def init(self) -> State:
         """State before the first round."""
@@ -190,11 +173,10 @@ class Predictions:
             state |= self.profiles.init()
         if self.detected is not None:
             state |= self.detected.init()
-        if self.shifted:
-            state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
-        if self.known:
-            width = self._width
-            state |= {"z": zeros((width,)), "C_zz": zeros((width, width)), "C_sz": zeros((self.size, width))}
+        if self.spread is not None:
+            state |= self.spread.init()
+        if self.regression is not None:
+            state |= self.regression.init()
         return state
 
     def before(self, state: State) -> Value | None:
@@ -225,20 +207,20 @@ class Predictions:
             rows.append(
                 t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[RECENT], table.shape))
             )
-        if self.shifted:
-            base = average[0] if self.season == 1 else seasonal[SPREAD_OF]
-            shifted, kept = self._shifted(state, now - was[self.base], base)
-            rows.append(shifted)
-            after |= kept
-        if self.known:
-            after |= self._regression(state, now - own[OVERALL])
-        waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
-        rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
+        if self.regression is not None:
+            after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL])
+        later = [t.reshape(average[OVERALL], (1, self.size))] * len(self._waiting)
         if self.detected is not None:
             following, kept = self.detected.update(state, own[RECENT], average[RECENT], now)
-            rows.append(t.reshape(following, (1, self.size)))
+            later.append(t.reshape(following, (1, self.size)))
             after |= kept
-        return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
+        if self.spread is not None:
+            after |= self.spread.update(state, was, now)
+            filler = t.broadcast(average[OVERALL], (len(LEVELS), self.size))
+            rows.append(filler)
+        rows += later
+        made = rows[0] if len(rows) == 1 else t.concat(*rows)
+        return {**after, "predicted": made if self._waiting else self._spread(after, made)}
 
     def _averages(self, state: State, was: Value, now: Value) -> Value:
         """Averages of the data before this round; in the first one its own data."""
@@ -255,11 +237,14 @@ class Predictions:
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
-        if not self.size or not (self.regression or self.stated or self.forecasts):
+        if not self.size or not self._waiting:
             return {}
         made = array(state, "predicted")
-        for place in self.regression:
-            made = self.t.put(made, self._regressed(state, made[OVERALL]), place)
+        kept: State = {}
+        for place in self.regressed:
+            assert self.regression is not None
+            row, kept = self.regression.predicted(state, made[OVERALL], made[LAST])
+            made = self.t.put(made, row, place)
         canonical = self.p.spec.canonical
         for place in self.stated:
             self.p.note("predictions that the model states")
@@ -267,18 +252,22 @@ class Predictions:
             made = self.t.put(made, self._with(own, made[RECENT]), place)
         for place in self.forecasts:
             self.p.note("contexts in the place of what they may forecast")
-            own = {n: self._flat(c) for n, c in forecasts(canonical).items()}
+            own = {n: context_now(self.p, c) for n, c in forecasts(canonical).items()}
             made = self.t.put(made, self._with(own, made[RECENT]), place)
-        return {"predicted": made}
+        return {**kept, "predicted": self._spread(state, made)}
 
-    def _regressed(self, state: State, mean: Value) -> Value:
-        t, width = self.t, self._width
-        z, C = array(state, "z"), array(state, "C_zz")
-        self.p.note("regression of the data on the contexts")
-        spread = t.sum(C * t.eye(width), axis=1)
-        ridge = t.where(spread > 0.0, spread * (SHRINK + 1.0 / self.p.played), 1.0)
-        weights = t.solve(C + t.diag(ridge), self._context() - z)
-        return within_ranges(self.p, mean + array(state, "C_sz") @ weights)
+    @property
+    def _waiting(self) -> tuple[int, ...]:
+        """Rows of predictions that are made once what is known before the round is."""
+        return (*self.regressed, *self.stated, *self.forecasts)
+
+    def _spread(self, state: Mapping[str, Structured], made: Value) -> Value:
+        """Predictions with those at quantiles of the errors of the best one."""
+        if self.spread is None:
+            return made
+        first, end = self.shifted[0], self.shifted[-1] + 1
+        parts = [made[:first], self.spread.at_levels(state, made)] + [made[end:]] * (end < self.count)
+        return self.t.concat(*parts)
 
     def _with(self, own: dict[str, Value], others: Value) -> Value:
         """Values of the streams that have one, and `others` for the rest; within the ranges of the streams."""
@@ -287,41 +276,3 @@ class Predictions:
             parts.append(own.get(name, others[at : at + size]))
             at += size
         return within_ranges(self.p, parts[0] if len(parts) == 1 else self.t.concat(*parts))
-
-    def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
-        """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""
-        t, played = self.t, self.p.played
-        self.p.note("quantiles of the errors of data with which kinks of the loss move")
-        shift, usual = array(state, "shift"), array(state, "usual")
-        usual = t.name("usual", usual + t.maximum(SHIFT_RATE, 1.0 / played) * (abs(error) - usual))
-        rises = t.to_float(error > shift) - t.constant(1.0 - np.array(LEVELS).reshape(-1, 1), "above", "shares above")
-        shift = t.name("shift", shift + t.maximum(SHIFT_RATE, 1.0 / t.sqrt(played)) * 3.0 * usual * rises)
-        added = t.where(t.constant(kinked_entries(self.p.spec.canonical), "kinked"), shift, 0.0)
-        return within_ranges(self.p, base + added), {"shift": shift, "usual": usual}
-
-    def _regression(self, state: State, change: Value) -> State:
-        """Means and covariances of the contexts with one another and with the data, whose change from its mean is given."""
-        t, rate = self.t, 1.0 / self.p.played
-        z, C, cross = (array(state, name) for name in ("z", "C_zz", "C_sz"))
-        move = self._context() - z
-        self.p.note("covariances of the contexts and of the data with them")
-        kept = 1.0 - rate
-        return {
-            "z": z + rate * move,
-            "C_zz": kept * (C + rate * t.outer(move, move)),
-            "C_sz": kept * (cross + rate * t.outer(change, move)),
-        }
-
-    def _context(self) -> Value:
-        parts = [self._flat(n) for n in self.known]
-        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
-
-    def _flat(self, name: str) -> Value:
-        """Value of a context for the round itself, one vector."""
-        value, canonical = self.p.seen[name], self.p.spec.canonical
-        value = value[0] if name in canonical.lookahead.contexts else value
-        return self.t.reshape(self.t.to_float(value), (math.prod(shape_now(canonical, name)),))
-
-    @property
-    def _width(self) -> int:
-        return sum(math.prod(shape_now(self.p.spec.canonical, n)) for n in self.known)

@@ -18,6 +18,11 @@ OWN_ROUND = "_round_of_turn"
 """Name of the number of the round among those of its learner, where learners take turns."""
 
 
+def round_of(turns: int) -> Name:
+    """Number of the round among those of its learner, where so many take turns."""
+    return NOW if turns == 1 else Name(OWN_ROUND, Kind.ROUND, integer=True)
+
+
 def kept_range(
     name: Name, following: Expr, first: Floats | float = 0.0, ends: tuple[Floats, Floats] | None = None
 ) -> StreamRange:

@@ -22,7 +22,7 @@ from math import gcd
 import numpy as np
 
 from oco.compiler.problem.calendars import with_weeks
-from oco.compiler.problem.kept_values import NOW, OWN_ROUND, added, one_minus
+from oco.compiler.problem.kept_values import added, one_minus, round_of
 from oco.compiler.problem.margin_predictors import LEAST_ERRORS, BySeason, MarginPredictor
 from oco.compiler.problem.regressed_margins import ByForecast, ByLevel
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
@@ -74,7 +74,7 @@ class Margins:
     @property
     def round(self) -> Name:
         """Number of the round among those of its learner."""
-        return NOW if self.turns == 1 else Name(OWN_ROUND, Kind.ROUND, integer=True)
+        return round_of(self.turns)
 
     @cached_property
     def window(self) -> int:

@@ -1,7 +1,8 @@
 """Margins that are learned: a constraint that may be broken in a share q of the rounds, met as if its streams had a predicted value.
 
 With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
-x_t satisfies g(x_t; s^) + m_t <= 0. The margin m_t, at most M, is a quantile of what the streams add as predicted
+x_t satisfies g(x_t; s^) + m_t <= 0; where streams multiply decisions g(x_t; p_t) + m_t <= 0 with what is predicted of them
+(`followed_streams`), but for rounds with the margin M. The margin m_t, at most M, is a quantile of what the streams add as predicted
 (`margin_predictions`), at a level that the credit
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
@@ -20,26 +21,18 @@ most q T + (d + 1) (1 - q) are broken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.kept_values import kept_range
+from oco.compiler.problem.followed_streams import Followed
+from oco.compiler.problem.kept_values import kept_range, one_minus
 from oco.compiler.problem.margin_predictions import Margins
-from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
-from oco.dsl.atoms import form_of, forms
+from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
-from oco.dsl.diagnostics import fail
-from oco.dsl.dims import known
-from oco.dsl.enclose import enclose_node, enclosures
-from oco.dsl.expressions import Array, Expr, Index, Kind, Name, Slice, constant, names, rewrite, walk
-from oco.dsl.intervals import Interval, interval, point
-from oco.dsl.source import Span
+from oco.dsl.expressions import Expr, Name, constant
 
-ROUNDED = 1e-9
-"""Part of M, and of the size of g, that is added to M for rounding."""
+NOTHING = constant(0.0)
 SPENT = 1e-9
 """Credit up to which there is none, for rounding."""
 
@@ -50,6 +43,9 @@ class ShareMargin:
 
     usual    g(x; s^), over the decisions and what is known
     measured g(x; s), what the round reveals
+    streams  streams that multiply decisions, as predicted; None where there are none
+    hopeless True where streams multiply decisions, and no decision satisfies it at s^
+    followed g(x; p) with their predictions p; g(x; s^) where there are none
     most     M, least  what m never goes below: an entry each for the entries of the constraint
     margins  values that rounds leave to the next, from which m is made
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
@@ -63,11 +59,19 @@ class ShareMargin:
     margins: Margins = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
     cut: tuple[float, ...] = ()
+    streams: Followed | None = field(default=None, compare=False, repr=False)
+    hopeless: bool = False
+    followed: Expr = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
         """True where the margin M is enough whatever the streams are."""
         return not any(self.cut)
+
+    @property
+    def states(self) -> bool:
+        """True where stated predictions enter it."""
+        return self.margins.stated is not None or (self.streams is not None and bool(self.streams.stated))
 
     @property
     def greatest(self) -> Floats:
@@ -76,18 +80,24 @@ class ShareMargin:
 
     @property
     def robust(self) -> Expr:
-        """Constraint with the greatest margin, which decisions in hindsight satisfy."""
+        """Constraint with the greatest margin, which decisions in hindsight satisfy; as it is where it is hopeless."""
+        if self.hopeless:
+            return self.measured
         return call("add", self.usual, constant(self.greatest))
 
     @property
     def moving(self) -> Expr:
-        """Constraint with the margin of the round."""
-        return call("add", self.usual, self.margins.of_round(self._margin, self._stated))
+        """Constraint with the margin of the round: g(x; s^) + m, and (1 - w) g(x; s^) + w g(x; p) + m where streams multiply decisions."""
+        base = self.usual
+        if self.streams is not None:
+            weight = self._follows
+            base = call("add", call("mul", one_minus(weight), base), call("mul", weight, self.followed))
+        return call("add", base, self.margins.of_round(self._margin, self._stated))
 
     @property
     def ranges(self) -> tuple[StreamRange, ...]:
         """Margin, credit, fallback and what predictions keep, values that are known before the decision; the margins begin at M."""
-        own = replace(self.margins, now=call("sub", self.measured, self.usual))
+        own = self.margins
         broken = call("_positive", self.measured)
         credit = call("add", self._credit, call("sub", self.share, broken))
         goes = call("mul", own.ready, call("_positive", call("sub", call("add", credit, own.loan), SPENT)))
@@ -95,7 +105,7 @@ class ShareMargin:
             goes = call("maximum", goes, call("mul", own.ready, constant(self._array(self.cut))))
         asked, fallback = own.following(credit), own.fallback(credit)
         unbounded = np.asarray(-np.inf), np.asarray(np.inf)
-        ends = unbounded if own.stated is not None else (self._array(self.least), self.greatest)
+        ends = unbounded if own.stated is not None else (own.least, np.maximum(own.most, self.greatest))
         kept = [
             kept_range(self._margin, self._following(*asked, goes), self.greatest, ends),
             kept_range(self._credit, credit),
@@ -103,6 +113,13 @@ class ShareMargin:
         ]
         if own.stated is not None:
             kept += [kept_range(self._stated, asked[1]), kept_range(self._stated_fallback, fallback[1])]
+        if self.streams is not None:
+            whole = np.asarray(0.0), np.asarray(1.0)
+            kept += [
+                kept_range(self._follows, goes, 0.0, whole),
+                kept_range(self._always, constant(np.ones(self.shape)), 1.0, whole),
+            ]
+            kept += self.streams.ranges
         return (*kept, *own.ranges)
 
     @property
@@ -110,16 +127,17 @@ class ShareMargin:
         """Names of the values of which the margin of a round is made, each with that of the fallback."""
         pairs = [(self._margin, self._fallback)]
         pairs += [] if self.margins.stated is None else [(self._stated, self._stated_fallback)]
+        pairs += [] if self.streams is None else [(self._follows, self._always)]
         return tuple((a.name, b.name) for a, b in pairs)
 
     def _following(self, predicted: Expr, stated: Expr, goes: Expr) -> Expr:
         """Margin of the next round: the predicted one where it `goes`, else M; without what is added of the stated prediction."""
-        most, least = constant(self.greatest), constant(self._array(self.least))
-        always: Expr = most
+        most, least = constant(self.margins.most), constant(self.margins.least)
+        always: Expr = constant(self.greatest)
         if self.margins.stated is None:
             predicted = call("maximum", call("minimum", predicted, most), least)
         else:
-            always = call("sub", most, call("mul", stated, call("minimum", least, 0.0)))
+            always = call("sub", always, call("mul", stated, call("minimum", least, 0.0)))
         return call("add", always, call("mul", goes, call("sub", predicted, always)))
 
     def allowed(self, rounds: int) -> float:
@@ -162,6 +180,14 @@ class ShareMargin:
         return self.margins.value("by_prediction")
 
     @property
+    def _follows(self) -> Name:
+        return self.margins.value("follows")
+
+    @property
+    def _always(self) -> Name:
+        return self.margins.value("always")
+
+    @property
     def _fallback(self) -> Name:
         return self.margins.value("fallback")
 
@@ -171,159 +197,3 @@ class ShareMargin:
 
     def _array(self, values: tuple[float, ...]) -> Floats:
         return np.reshape(np.array(values), self.shape)
-
-
-def margin_of(
-    label: str,
-    expr: Expr,
-    share: float,
-    folding: Folding,
-    boxes: Mapping[str, Interval],
-    streams: Sequence[StreamRange],
-    span: Span | None,
-    stated: Mapping[str, Expr],
-    turns: int = 1,
-) -> ShareMargin | None:
-    """Margin of the constraint `expr <= 0`; None where no stream comes after the decision. Raises OCO528 where there can be none.
-
-    boxes   ranges of the decisions, and of `t`
-    stated  predictions of streams that the model states
-    turns   learners that take turns where feedback is late
-    """
-    later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
-    if not later:
-        return None
-    for s in later.values():
-        if not (np.isfinite(s.lower).all() and np.isfinite(s.upper).all()):
-            message = f"`{s.name}` has no bounds, so no margin of `{label}` is enough for every value of it"
-            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name}{list(s.shape) or ''} in [lo, hi]`")
-    usual = folding.fold(rewrite(expr, lambda node: _usual(node, later)))
-    ranges = {**boxes, **{s.name: interval(s.lower, s.upper, s.shape) for s in streams}}
-    shape = tuple(int(n) for n in expr.shape if isinstance(n, int))
-    gap = _Gap(folding, later, ranges).of(expr)
-    low, high = np.broadcast_to(gap.lo, shape), np.broadcast_to(gap.hi, shape)
-    if not np.isfinite(high).all():
-        raise fail("OCO528", f"no margin of `{label}` is seen to be enough", span, "bound the streams and the domain")
-    most = np.maximum(high, 0.0)
-    most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
-    room = _room(usual, boxes, shape)
-    cut, most = (most > room).astype(float), np.minimum(most, room)
-    least = np.minimum(low, 0.0)
-    added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
-    taken = frozenset(folding.declared)
-    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
-    greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
-    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut)
-
-
-def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:
-    """Largest margin that a decision leaves to each entry; infinite where it changes with what is known before the decision."""
-    if names(usual, Kind.STREAM):
-        return np.full(shape, np.inf)
-    least = np.broadcast_to(enclosures(usual, boxes)[id(usual)].lo, shape)
-    room: Floats = np.maximum(-least, 0.0) * (1 - ROUNDED)
-    return room
-
-
-def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:
-    """Contexts that may be forecasts of streams, where one fits."""
-    contexts = [s for s in streams if s.stream.known and s.following is None and not s.stream.previous]
-    results: dict[str, Expr] = {}
-    for name, s in later.items():
-        fitting = [c for c in contexts if may_forecast(c, s)]
-        if len(fitting) == 1:
-            context = Name(fitting[0].name, Kind.STREAM, shape=s.shape, integer=fitting[0].integer)
-            results[name] = call("add", context, 0.0)
-    return results
-
-
-def _as_stated(
-    expr: Expr, usual: Expr, stated: Mapping[str, Expr], later: Mapping[str, StreamRange], boxes: Mapping[str, Interval]
-) -> Expr | None:
-    """Sum that the streams add to the constraint as the model predicts them, at the middle of the decisions; None without predictions."""
-    if stated.keys().isdisjoint(later):
-        return None
-
-    def predicted(node: Expr) -> Expr:
-        if not isinstance(node, Name) or node.name not in later:
-            return node
-        s = later[node.name]
-        low, high = (np.broadcast_to(e, s.shape) for e in (s.lower, s.upper))
-        value = stated.get(node.name)
-        return _usual(node, later) if value is None else call("maximum", call("minimum", value, high), low)
-
-    def centred(node: Expr) -> Expr:
-        if not isinstance(node, Name) or node.kind is not Kind.DECISION:
-            return node
-        box = boxes[node.name]
-        return constant(np.broadcast_to((box.lo + box.hi) / 2, known(node.shape)))
-
-    own, fixed = (rewrite(e, centred) for e in (rewrite(expr, predicted), usual))
-    return call("sub", own, fixed)
-
-
-def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:
-    """Stream at its mean, or where none is known in the middle of its range."""
-    if not isinstance(node, Name) or node.name not in later:
-        return node
-    s = later[node.name]
-    value = np.broadcast_to((s.lower + s.upper) / 2 if s.mean is None else s.mean, s.shape)
-    return constant(np.rint(value).astype(np.int64) if s.integer else value)
-
-
-class _Gap:
-    """Bounds of f(x; s) - f(x; s^) for the parts f of an expression, by the rules for differences: of a product a b it is
-    (a - a^) b + a^ (b - b^), so that what stays the same cancels.
-    """
-
-    def __init__(self, folding: Folding, later: Mapping[str, StreamRange], ranges: Mapping[str, Interval]) -> None:
-        usual = {n: _usual(Name(n, Kind.STREAM, shape=s.shape), later) for n, s in later.items()}
-        values = {n: folding.array(v) for n, v in usual.items()}
-        self._later, self._ranges = set(later), ranges
-        self._at_usual = {**ranges, **{n: point(v) for n, v in values.items()}}
-        self._moved = {n: interval(s.lower - values[n], s.upper - values[n], s.shape) for n, s in later.items()}
-
-    def of(self, expr: Expr) -> Interval:
-        """Bounds of the difference."""
-        own, usual = enclosures(expr, self._ranges), enclosures(expr, self._at_usual)
-        gaps: dict[int, Interval] = {}
-        for node in walk(expr):
-            if isinstance(node, Slice):
-                continue
-            if not set(names(node, Kind.STREAM)) & self._later:
-                gaps[id(node)] = interval(0.0, 0.0, known(node.shape))
-                continue
-            here, there = own[id(node)], usual[id(node)]
-            apart = interval(here.lo - there.hi, here.hi - there.lo, here.shape)
-            exact = self._exact(node, gaps, own, usual)
-            gaps[id(node)] = (
-                apart
-                if exact is None
-                else interval(np.maximum(apart.lo, exact.lo), np.minimum(apart.hi, exact.hi), here.shape)
-            )
-        return gaps[id(expr)]
-
-    def _exact(
-        self, node: Expr, gaps: Mapping[int, Interval], own: Mapping[int, Interval], usual: Mapping[int, Interval]
-    ) -> Interval | None:
-        """Difference from those of the parts; None where no rule says it."""
-
-        def of(*parts: Interval) -> Interval:
-            return enclose_node(node, parts, self._ranges)
-
-        if isinstance(node, Name):
-            return self._moved[node.name]
-        children = [c for c in node.children if not isinstance(c, Slice)]
-        form = form_of(node)
-        if isinstance(form, forms.Bilinear):
-            a, b = children
-            left, right = of(gaps[id(a)], own[id(b)]), of(usual[id(a)], gaps[id(b)])
-            return interval(left.lo + right.lo, left.hi + right.hi, left.shape)
-        if isinstance(form, (forms.Signed, forms.Transposed, forms.Reshaped, forms.Stretched, forms.Diagonal)):
-            return of(*(gaps[id(c)] for c in children))
-        if isinstance(node, Array) or (isinstance(form, forms.Total) and not form.of and not form.root):
-            return of(*(gaps[id(c)] for c in children))
-        fixed = all(gaps[id(c)].is_point for c in children[1:])
-        if fixed and (isinstance(node, Index) or form is forms.QUOTIENT):
-            return of(gaps[id(children[0])], *(own[id(c)] for c in children[1:]))
-        return None

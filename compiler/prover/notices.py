@@ -14,7 +14,7 @@ from oco.compiler.prover.phrasing import LONGEST, number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, changes, names
 from oco.dsl.model import Model
-from oco.dsl.statements import Timing
+from oco.dsl.statements import Feedback, Timing
 from oco.dsl.text.printer import print_expr
 
 EVEN = 1e9
@@ -45,7 +45,8 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
         ):
             yield _unused_state(s)
     used |= set().union(*states.values())
-    regressed = bool(canonical.inequalities or canonical.known or states)  # experts do, on contexts
+    late = any(s.name in used and not s.stream.known for s in canonical.streams)
+    regressed = canonical.feedback is Feedback.FULL and late  # experts do, on contexts
     for s in canonical.streams:
         if s.name not in used and not (s.stream.known and regressed):
             message = f"the {'context' if s.stream.known else 'stream'} `{s.name}` stands in no loss and no constraint"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -132,8 +133,10 @@ def _bound(block: Block) -> Iterator[Var]:
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
-    """Constants, then the functions of the library that the lines use, then the lines."""
-    constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
+    """Constants and functions of the library that the lines use, then the lines."""
+    used = set(re.findall(r"\w+", "\n".join(lines)))
+    own = [g for g in program.constants if _constant_name(g.var.name, interface.name) in used]
+    constants = [line for g in own for line in _constant(g.why, interface, g.var.name, program)]
     return [*constants, "", *library.linked(lines, interface.name, interface.arithmetic.pieces)]
 
 

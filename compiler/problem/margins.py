@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from oco.compiler.problem.feedback_delay import as_expected, errors_of
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.kept_values import kept_range
 from oco.compiler.problem.margin_predictions import Margins
@@ -190,6 +191,9 @@ def margin_of(
     stated  predictions of streams that the model states
     turns   learners that take turns where feedback is late
     """
+    measured, errors = expr, errors_of(streams)
+    expr = as_expected(expr, streams, {n: e.name for n, e in errors.items()})
+    streams = (*streams, *errors.values())
     later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
     if not later:
         return None
@@ -213,7 +217,7 @@ def margin_of(
     taken = frozenset(folding.declared)
     margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
     greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
-    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut)
+    return ShareMargin(usual, measured, share, greatest, lowest, margins, shape, entries_cut)
 
 
 def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:
@@ -227,7 +231,7 @@ def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) ->
 
 def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:
     """Contexts that may be forecasts of streams, where one fits."""
-    contexts = [s for s in streams if s.stream.known and s.following is None and not s.stream.previous]
+    contexts = [s for s in streams if s.stream.known and s.following is None and not (s.stream.previous or s.expects)]
     results: dict[str, Expr] = {}
     for name, s in later.items():
         fitting = [c for c in contexts if may_forecast(c, s)]

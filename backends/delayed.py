@@ -121,7 +121,7 @@ class InTurns(Owned, Generic[One]):
     def skip(self, *, round: int | None = None) -> None:
         """Go on without the data of an open round, by default of the oldest: it is no part of regret and violation."""
         with self._owned():
-            now = self.rounds.given(round)
+            now = self.rounds.left_out(round)
             one = self._of(now)
             one.skip()
             self._place(one)
@@ -144,7 +144,7 @@ class DelayedLearner(InTurns[Learner], Notifying):
         for i in range(count):
             given = None if draws is None else {name: array[i::count] for name, array in draws.items()}
             learners.append(kind(compiled, own, draws=given, seed=own_seed(seed, i), **options))
-        return cls(learners, contract, OpenRounds(count), learners[0].timeout)
+        return cls(learners, contract, OpenRounds(count, in_order=compiled.program.in_order), learners[0].timeout)
 
     @classmethod
     def deciding(cls, learners: Sequence[Learner], contract: Contract, turns: Collection[int] = ()) -> Self:
@@ -152,7 +152,7 @@ class DelayedLearner(InTurns[Learner], Notifying):
         over = [one.round - 1 + one.skipped + (i in turns) for i, one in enumerate(learners)]
         pending = [i + 1 + (over[i] - 1) * len(over) for i in turns]
         try:
-            rounds = OpenRounds(len(over), sum(over), pending)
+            rounds = OpenRounds(len(over), sum(over), pending, learners[0].compiled.program.in_order)
         except ValueError as error:
             raise fail("OCO850", f"the learners that take turns do not fit together: {error}") from None
         return cls(learners, contract, rounds, learners[0].timeout)
@@ -198,18 +198,23 @@ class DelayedLearner(InTurns[Learner], Notifying):
 
     def passed(self, rounds: int) -> None:
         """Count rounds that the learners decided and observed by themselves, each in its turns."""
-        self.rounds = OpenRounds(len(self.members), self.rounds.decided + rounds)
+        self.rounds = OpenRounds(len(self.members), self.rounds.decided + rounds, in_order=self.rounds.in_order)
         self._last = self.newest if self.learns_together else self._last
 
     @checked_call
     def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error, and the learner is unchanged."""
         with self._owned():
-            now = self.rounds.given(round)
+            now = self.rounds.observed(round)
             one = self._of(now)
             if self.learns_together:
-                feedback = one._given(row, streams)
-                one._learn_from(self.newest)
+                before = one._state
+                one._learn_from(self.newest)  # it has states that this round is about
+                try:
+                    feedback = one._given(row, streams)
+                except BaseException:
+                    one._state = before
+                    raise
                 one.update(feedback)
             else:
                 feedback = type(one).observe(
@@ -318,7 +323,7 @@ class DelayedFleet(InTurns[Fleet]):
         fleets = [
             kind(compiled, own, size, seeds=[own_seed(seed, i) for seed in given], **options) for i in range(count)
         ]
-        return cls(fleets, contract, OpenRounds(count), timeout)
+        return cls(fleets, contract, OpenRounds(count, in_order=compiled.program.in_order), timeout)
 
     @property
     def size(self) -> int:
@@ -329,7 +334,7 @@ class DelayedFleet(InTurns[Fleet]):
     def observe(self, /, *, round: int | None = None, **streams: Any) -> FleetFeedback:
         """Take the data of an open round of all learners, by default of the oldest. Wrong data of one changes none."""
         with self._owned():
-            now = self.rounds.given(round)
+            now = self.rounds.observed(round)
             one = self._of(now)
             if self.learns_together:
                 one._learn_from(self.newest)
@@ -350,7 +355,8 @@ class DelayedFleet(InTurns[Fleet]):
         try:
             if len(saved.about["members"]) != len(self.members):
                 raise ValueError(f"{len(saved.about['members'])} fleets in turn")
-            rounds = OpenRounds(len(self.members), int(saved.about["decided"]), map(int, saved.about["pending"]))
+            pending = map(int, saved.about["pending"])
+            rounds = OpenRounds(len(self.members), int(saved.about["decided"]), pending, self.rounds.in_order)
         except UNREADABLE as error:
             raise fail("OCO850", f"the saved fleet is not whole: {type(error).__name__}: {error}") from None
         for i, one in enumerate(self.members):

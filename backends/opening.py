@@ -36,7 +36,9 @@ def open_journal(
         whole = made(None)
         assert isinstance(whole, DelayedLearner)
         program = whole.compiled.program
-        every = 1 if program.numbers or program.handed else every  # alone, none could play its rounds again
+        every = (
+            1 if program.numbers or program.handed or program.corrected else every
+        )  # alone, none could play its rounds again
         places = [Path(os.fsdecode(folder)) / f"turn-{i + 1}" for i in range(turns)]
         kept = [open_journal(_turn(made, i), place, every, keep, rewind) for i, place in enumerate(places)]
         deciding = [i for i, one in enumerate(kept) if one.journal is not None and one.journal.decided >= one.round]

@@ -39,7 +39,7 @@ class Turns:
         changes = program.numbers and number != self.value(NUMBER)
         if changes:
             self._replace({NUMBER: number})
-        if self.journal is not None and (changes or program.handed):
+        if self.journal is not None and (changes or program.handed or program.corrected):
             self.journal.snapshot(self)  # rounds that were left out are in no other record
 
     def _follow(self: Learner, other: Learner, newest: Learner) -> None:  # type: ignore[misc]
@@ -47,7 +47,7 @@ class Turns:
         observed last.
         """
         program = self.compiled.program
-        if program.handed:
+        if program.handed or program.corrected:
             self._state, self._decided = self.unprepared, None
             self.contexts.drop()
             corrected = {name: newest.value(name) for name in program.corrected}

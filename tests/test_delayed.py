@@ -90,8 +90,7 @@ def test_text_and_builder_say_the_same() -> None:
     [
         ("delayed 3", "delayed 2.5", "number of rounds"),
         ("delayed 3", "delayed (0 - 1)", "number of rounds"),
-        ("minimize", "state s = s + a[0] in [0, 9] start 1\n\nminimize", "`a` moves it"),
-        ("minimize", "predict a = last(a)\n\nminimize", "`last(a)`"),
+        ("minimize", "stream k in 0..1\nstate s = [0, 1][k] in [0, 9] start 1\n\nminimize", "`k` picks entries"),
     ],
 )
 def test_what_cannot_stand_beside_it(old: str, new: str, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from test_delayed_numbers import plan_of
 from thorough import thorough
 
 import oco
+from oco.dsl.evaluate import evaluate
 
 T, DELAY = 20, 2
 OPTIMISTIC = f"""\
@@ -124,8 +126,40 @@ def test_the_decision_before_and_stores_may_be_contexts() -> None:
             learner.observe(a=data[t - DELAY - 1]["a"], room=data[t - DELAY - 1]["room"])
 
 
-def test_statistics_of_the_rounds_before_are_refused() -> None:
-    for statistic in ("last(a)", "mean(a, 3)", "season(a, 4)"):
-        with pytest.raises(oco.OcoError, match="sees its own alone") as caught:
-            oco.check(oco.parse(OPTIMISTIC.replace("0.5 * ahead", statistic)))
-        assert caught.value.code == "OCO540" and "contexts" in caught.value.hint
+def said(statistic: str, came: dict[int, np.ndarray], order: list[int], now: int) -> np.ndarray:
+    """Statistic of the rounds that came, in the order in which they did, as a prediction of a round."""
+    kind, *numbers = re.findall(r"[a-z]+|[0-9.]+", statistic.replace("(a", "("))
+    number, middle = float(numbers[0]) if numbers else 1.0, np.zeros(2)
+    if not came:
+        return middle
+    if kind == "mean":
+        latest = {(r - 1) % int(number): r for r in order}
+        return np.mean([came[r] for r in latest.values()], axis=0)
+    if kind == "ewma":
+        average = middle
+        for k, r in enumerate(order, 1):
+            average = average + max(number, 1 / k) * (came[r] - average)
+        return average
+    same = [r for r in order if (r - now) % number == 0] if kind == "season" else []
+    return came[same[-1] if same else order[-1]]
+
+
+@pytest.mark.parametrize("statistic", ["last(a)", "mean(a, 3)", "season(a, 4)", "season(a, 2)", "ewma(a, 0.3)"])
+def test_statistics_are_of_the_rounds_that_came(statistic: str) -> None:
+    text = OPTIMISTIC.replace("0.5 * ahead", statistic).replace("context ahead[2] in [-1, 1]\n", "")
+    plan, rng = plan_of(text), np.random.default_rng(6)
+    data, came, order = rng.uniform(-1, 1, (T, 2)), dict[int, np.ndarray](), list[int]()
+    (_, stated), learners = plan.canonical.predictions[0], [plan.learner(backend=b) for b in ("numpy", "c")]
+    for t in range(1, T + 1):
+        one, other = (learner.decide() for learner in learners)
+        np.testing.assert_allclose(one, other, atol=1e-12)
+        own = learners[0].learners[(t - 1) % (DELAY + 1)]
+        kept = {n: own.value(f) for n, f in own.compiled.program.previous}
+        np.testing.assert_allclose(evaluate(stated, kept, float(t)), said(statistic, came, order, t), atol=1e-12)
+        for k in rng.permutation(learners[0].pending):
+            if k == t - DELAY or rng.random() < 0.3:
+                for learner in learners:
+                    learner.skip(round=int(k)) if k % 7 == 0 else learner.observe(round=int(k), a=data[k - 1])
+                if k % 7:
+                    came[int(k)] = data[k - 1]
+                    order.append(int(k))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +17,7 @@ from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface
 from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
-from oco.backends.c99.ring import IN_TURN, REFUSALS, Ring
+from oco.backends.c99.ring import IN_TURN, Ring
 from oco.backends.c99.single import in_floats
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes, state_size
@@ -71,7 +72,7 @@ def emit(
     ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None
     interface = one if ring is None else ring.of
     identity = learner_hash(program, contract, single)
-    status = ReturnCodes(interface, contract.algorithm, identity, REFUSALS if ring else {})
+    status = ReturnCodes(interface, contract.algorithm, identity, ring.refusals if ring else {})
     own = [EntryPoints(one, contract.of_one_turn).lines(), state_lines(one, identity)]
     own += [ring.lines(), ring.state_lines()] if ring else []
     body = assembled(program, one, [*text, *(line for part in (*own, status.lines()) for line in part)])
@@ -132,8 +133,10 @@ def _bound(block: Block) -> Iterator[Var]:
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
-    """Constants, then the functions of the library that the lines use, then the lines."""
-    constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
+    """Constants and functions of the library that the lines use, then the lines."""
+    used = set(re.findall(r"\w+", "\n".join(lines)))
+    own = [g for g in program.constants if _constant_name(g.var.name, interface.name) in used]
+    constants = [line for g in own for line in _constant(g.why, interface, g.var.name, program)]
     return [*constants, "", *library.linked(lines, interface.name, interface.arithmetic.pieces)]
 
 

@@ -19,12 +19,15 @@ from oco.backends.python.state_file import LAST_ROUND
 from oco.compiler.ir.program import NUMBER, OBSERVED
 
 MISSING, UNKNOWN, OVER = "feedback_missing", "round_unknown", "round_over"
+ORDER = "round_too_early"
 REFUSALS = {
     MISSING: "the feedback of a round that the next one needs is missing: observe or skip it",
     UNKNOWN: "the round is not decided yet",
     OVER: "the round is over: it was observed or skipped",
 }
 """Return codes that learners in turn have beside those of one, in words."""
+IN_ORDER = {ORDER: "states hang on the feedback of rounds before: observe the oldest open round, and leave none out"}
+"""Return code that they have beside these where rounds are observed in their order."""
 IN_TURN = "in_turn"
 """Ending of the name of one of the learners in turn."""
 
@@ -61,7 +64,12 @@ class Ring:
         return (1 + self.prepares) * self.turns * bytes_of_struct(self.one) + 8 + 16 * self.turns
 
     def _code(self, name: str) -> int:
-        return -(first_refusal(self.one) + [*REFUSALS].index(name))
+        return -(first_refusal(self.one) + [*self.refusals].index(name))
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Return codes beside those of one learner, in words."""
+        return {**REFUSALS, **(IN_ORDER if self.one.program.in_order else {})}
 
     # The header.
 
@@ -206,9 +214,10 @@ class Ring:
 
     def _followed(self) -> Iterator[str]:
         """Statements that take what the round before left, from the learner that decided it, into the learner of turn i."""
-        if not self.one.program.handed:
+        if not (self.one.program.handed or self.one.program.corrected):
             return
-        yield f"const {self.one.name} *const last = &self->turns[(self->decided + {self.turns - 1}) % {self.turns}];"
+        if self.one.program.handed:
+            yield f"const {self.one.name} *const last = &self->turns[(self->decided + {self.turns - 1}) % {self.turns}];"
         yield "if (self->decided > 0) {"
         for name, left in self.one.program.handed:
             yield f"    {self._copied('self->turns[i].', name, 'last->', left)}"
@@ -237,6 +246,11 @@ class Ring:
     def _measure(self) -> Iterator[str]:
         values = self._given([*self.of.decisions, *self.of.inputs])
         yield from self._oldest()
+        if self.one.program.in_order:  # the levels of the oldest open round are those that were learned last
+            yield f"{self.one.name} one = self->turns[(t - 1) % {self.turns}];"
+            yield f"{self._call('learn_from', '&one', f'{self.of.name}_newest(self)')};"
+            yield f"{self._call('measure', '&one', *values, 'loss', 'constraints', 'equalities')};"
+            return
         yield f"{self._call('measure', f'&self->turns[(t - 1) % {self.turns}]', *values, 'loss', 'constraints', 'equalities')};"
 
     def _opened(self) -> Iterator[str]:
@@ -247,6 +261,10 @@ class Ring:
 
     def _observe_round(self) -> Iterator[str]:
         yield from self._opened()
+        if self.one.program.in_order:
+            yield f"for (int64_t before = t - 1; before > 0 && before > self->decided - {self.turns}; --before) {{"
+            yield f"    if (self->open[(before - 1) % {self.turns}] == before) {{ return {self._code(ORDER)}; }}"
+            yield "}"
         values = self._given([*self.of.inputs, *self.of.draws])
         if self.together:
             yield f"int64_t wrong = {self._call('check', *self._given(self.of.inputs))};"
@@ -271,6 +289,9 @@ class Ring:
 
     def _skip(self) -> Iterator[str]:
         yield from self._opened()
+        if self.one.program.in_order:
+            yield f"return {self._code(ORDER)};"
+            return
         if self.prepares:
             yield "if (self->prepared[i]) {"
             for _, left in self.one.program.handed:  # the round was decided, and left what it did

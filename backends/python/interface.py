@@ -12,6 +12,8 @@ PLAN_HASH = ""
 DELAY = 0
 SHARED: tuple[str, ...] = ()
 HANDED: dict[str, str] = {}
+IN_ORDER = False
+"""True where rounds are observed in their order."""
 CORRECTED: tuple[str, ...] = ()
 NUMBERS = False
 """True where the state has the number of the round among those of all learners in turn."""

@@ -233,6 +233,7 @@ def _interface(program: Program, contract: Contract, read: Collection[str]) -> I
             yield from _table("HANDED", {name: quoted(left) for name, left in program.handed})
         if program.corrected:
             yield f"CORRECTED = {program.corrected!r}"
+        yield f"IN_ORDER = {program.in_order}"
     yield from _table("NAMES", {f.name: _names(a) for f in program.decision if (a := contract.axes.get(f.name))})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"

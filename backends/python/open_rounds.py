@@ -21,10 +21,14 @@ class RoundError(ValueError):
 
 
 class OpenRounds:
-    """Rounds by turn: `decided` counts those that were begun, `pending` lists those whose feedback is still to come, the oldest first."""
+    """Rounds by turn: `decided` counts those that were begun, `pending` lists those whose feedback is still to come, the oldest first.
 
-    def __init__(self, turns: int, decided: int = 0, pending: Iterable[int] = ()) -> None:
+    in_order  whether what is known of a round hangs on the feedback of all rounds before it, which then comes in their order
+    """
+
+    def __init__(self, turns: int, decided: int = 0, pending: Iterable[int] = (), in_order: bool = False) -> None:
         self.turns = turns
+        self.in_order = in_order
         self.decided = decided
         self._open = set(pending)
         within = all(max(1, decided - turns + 1) <= t <= decided for t in self._open)
@@ -53,6 +57,24 @@ class OpenRounds:
         """Count the next round as decided."""
         self.decided += 1
         self._open.add(self.decided)
+
+    def observed(self, round: Any = None) -> int:
+        """Open round whose feedback comes now, by default the oldest. Raises RoundError as `given`, and where an older one has to come
+        before it.
+        """
+        now, oldest = self.given(round), min(self._open)
+        if self.in_order and now != oldest:
+            message = f"the states of round {now} hang on the feedback of round {oldest}, which is still to come"
+            raise RoundError(message, f"observe(..., round={oldest}) before it")
+        return now
+
+    def left_out(self, round: Any = None) -> int:
+        """Open round that is skipped, by default the oldest. Raises RoundError as `given`, and where states hang on its feedback."""
+        now = self.given(round)
+        if self.in_order:
+            message = f"the states of later rounds hang on the feedback of round {now}"
+            raise RoundError(message, f"observe(..., round={now}) with what you expect that it was")
+        return now
 
     def end(self, round: int) -> None:
         """Count a round as over."""

@@ -11,6 +11,7 @@ from oco.backends.python.interface import (
     CORRECTED,
     DELAY,
     HANDED,
+    IN_ORDER,
     MODEL,
     MODEL_HASH,
     NUMBERS,
@@ -32,12 +33,12 @@ class LateFeedbackLearner:
     def __init__(self, start: Any = None, seed: int = 0) -> None:
         """Begin at the model's start, or at a first decision; `seed` is for random draws, and each learner has one of its own."""
         self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]
-        self.rounds = OpenRounds(DELAY + 1)
+        self.rounds = OpenRounds(DELAY + 1, in_order=IN_ORDER)
         if NUMBERS:
             for i, one in enumerate(self.learners):
                 self._replace(one, {"number": i + 1})
 
-    if NUMBERS or HANDED:
+    if NUMBERS or HANDED or CORRECTED:
 
         def _replace(self, one: Learner, values: Mapping[str, Any]) -> None:
             """Give state of one of the learners other values."""
@@ -50,7 +51,7 @@ class LateFeedbackLearner:
             newest = max(self.learners, key=lambda other: other._values[STATE.index("observed")])
             self._replace(one, {name: newest._values[STATE.index(name)] for name in names})
 
-    if HANDED:
+    if HANDED or CORRECTED:
 
         def _follow(self, one: Learner, other: Learner) -> None:
             """Give one of the learners what the round before left, from the one that decided it."""
@@ -77,7 +78,7 @@ class LateFeedbackLearner:
         if round is not None and round != self.round:
             return self._of(self.rounds.given(round)).decide(**context)
         one = self._of(self.rounds.next())
-        if HANDED and self.rounds.decided:
+        if (HANDED or CORRECTED) and self.rounds.decided:
             self._follow(one, self._of(self.rounds.decided))
         decision = one.decide(**context)
         self.rounds.begin()
@@ -85,7 +86,7 @@ class LateFeedbackLearner:
 
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error and changes nothing."""
-        now = self.rounds.given(round)
+        now = self.rounds.observed(round)
         if SHARED:
             self._learn(self._of(now))
         feedback = self._of(now).observe(**streams)
@@ -101,7 +102,7 @@ class LateFeedbackLearner:
 
     def skip(self, *, round: int | None = None) -> None:
         """Go on without the data of an open round, by default of the oldest."""
-        now = self.rounds.given(round)
+        now = self.rounds.left_out(round)
         one = self._of(now)
         one.skip()
         if NUMBERS:
@@ -127,7 +128,8 @@ class LateFeedbackLearner:
         try:
             if len(state["learners"]) != DELAY + 1:
                 raise StateError(f"it has {len(state['learners'])} learners in turn")
-            learner.rounds = OpenRounds(DELAY + 1, int(state["decided"]), [int(t) for t in state["pending"]])
+            open_rounds = [int(t) for t in state["pending"]]
+            learner.rounds = OpenRounds(DELAY + 1, int(state["decided"]), open_rounds, IN_ORDER)
             learner.learners = [Learner.from_state(one) for one in state["learners"]]
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None

@@ -126,9 +126,10 @@ class CostsToCome:
         return array(state, UNSURE) * (self.rest if self.predicted else self.learned).lasting(state)
 
     def after_round(self, state: State) -> ToCome:
-        """Costs from the next round on, as learned."""
-        assert self.p.round is not None
-        costs = self.learned.to_come(state, self.p.round, self.p.played)
+        """Costs from the next round on that is decided with what this one taught, as learned."""
+        p = self.p
+        assert p.round is not None
+        costs = self.learned.to_come(state, p.round + (p.ahead - 1), p.played)
         return ToCome(costs, self.learned.kept(state, "overall")[0], self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:

@@ -59,7 +59,7 @@ class DetectedSeasons:
         return {PHASES: zeros((self.begins[-1], self.size)), MISSED: zeros((1 + len(self.seasons), self.size))}
 
     def update(self, state: State, before: Value, after: Value, now: Value) -> tuple[Value, State]:
-        """Prediction (size,) of the next round, and the state that it comes from.
+        """Prediction (size,) of the next round that this decides, and the state that it comes from.
 
         before, after  recent averages without this round and with it
         now            data of this round
@@ -69,7 +69,7 @@ class DetectedSeasons:
         p.note("averages at the phases of the seasons that are tried, and the one that is detected")
         table, expected, following = array(state, PHASES), [before], [after]
         for k, begin in zip(self.seasons, self.begins, strict=False):
-            at, coming = (p.round - 1) % k + begin, p.round % k + begin
+            at, coming = (p.round - 1) % k + begin, (p.round + (p.ahead - 1)) % k + begin
             was = t.where(p.played > k + 0.5, table[at], before)
             rate = t.maximum(1.0 / (1.0 + t.floor((p.played - 0.5) / float(k))), FORGETS)
             table = t.put(table, was + rate * (now - was), at)

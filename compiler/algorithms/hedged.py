@@ -129,10 +129,9 @@ from oco.dsl.statements import Feedback, Measure
 SLOPES = 100.0
 """Loss that a unit of violation costs at the tradeoff 1, in what it saves: broken rounds are about one in as many."""
 TOGETHER = (
-    *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G"),
-    *("lambda", "squares", "used", "F_lambda", "G_lambda"),
-    *("average", "visits", "profile", "hours", "week", "level"),
-    *("shift", "usual", "off", "z", "C_zz", "C_sz", "moments"),
+    *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G", "lambda", "squares", "used", "F_lambda"),
+    *("G_lambda", "average", "visits", "profile", "hours", "week", "level", "shift", "usual", "off", "z", "C_zz"),
+    *("C_sz", "moments", "cost", "rest", "unsure", "phases", "missed"),
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 

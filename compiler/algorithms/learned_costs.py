@@ -120,7 +120,7 @@ class LearnedCosts:
 
         def of(h: Value) -> Value:
             row = self.expected(state, begun + h, rounds)
-            cost = row[0] + t.exp(t.to_float(h + 1) * fades) * above
+            cost = row[0] + t.exp(t.to_float(h + self.p.ahead) * fades) * above
             return t.concat(t.reshape(cost, (1, self.size)), row[1:])
 
         return of

@@ -43,6 +43,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calculus import gradient, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.feedback_delay import expected_names
 from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
 from oco.compiler.prover.context import ProofContext
@@ -55,6 +56,8 @@ FORGETTING = (0.08, 0.0, 0.5, 1.0)
 OVERALL, RECENT, LAST = (FORGETTING.index(rate) for rate in (0.0, 0.5, 1.0))
 SPREAD_OF = 0
 """Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
+APART = (0, 4, 8, 3, 7, 2, 6, 1, 5)
+"""Places of the levels of late states beside those of streams: their errors come of the rounds before, so that both hardly correlate."""
 STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 AVERAGE = "average"
@@ -233,7 +236,12 @@ class Predictions:
         """Values of streams with which kinks move at the quantiles of their errors."""
         made, kinked = array(state, "predicted"), kinked_streams(self.p.spec.canonical)
         parts = parts_of(self.p, made[self.shifted[0] : self.shifted[-1] + 1])
-        return {n: v for n, v in zip(predicted_of(self.p.spec.canonical).streams, parts, strict=True) if n in kinked}
+        late, own = expected_names(self.p.spec.canonical.streams), predicted_of(self.p.spec.canonical).streams
+        return {
+            n: v[self.t.constant(np.array(APART), "apart")] if n in late else v
+            for n, v in zip(own, parts, strict=True)
+            if n in kinked
+        }
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""

@@ -167,7 +167,7 @@ class StoredValue:
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = costs.of(t.lift(0))[3]
-        own = [t.reshape(t.to_float(self.p.seen[s.name]), (s.size,)) for s in self.stores]
+        own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         kept = self._constant("keep") * (own[0] if len(own) == 1 else t.concat(*own)) + drift
         lower, upper = self._end("lower"), self._end("upper")
         least, most = (

@@ -169,7 +169,7 @@ class Program:
     `handed` pairs state that a round takes from the one before with the state in which that one left it, where learners take turns: before
     one decides a round, it takes what the learner of the round before left, and the state in `corrected` of the one that observed last.
     `shared` names state that learners in turn have in common (`compiler.lowering.learning_together`): before one observes a round, it takes
-    that of the one whose `OBSERVED` is largest.
+    that of the one whose `OBSERVED` is largest. `in_order` where rounds are observed in their order, and none is left out.
     certificate(state...) -> (lower and upper bound of the loss of every fixed decision, rounding of the lower one, the point (d,) and the
     multipliers (n,) that prove it), where the state keeps the sums of one (`compiler.certificates`).
     """
@@ -195,6 +195,7 @@ class Program:
     shared: tuple[str, ...] = field(default=())
     handed: tuple[tuple[str, str], ...] = field(default=())
     corrected: tuple[str, ...] = field(default=())
+    in_order: bool = False
     certificate: Function | None = None
     numbered_by: str = ROUND
 

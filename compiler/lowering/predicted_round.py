@@ -20,6 +20,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.feedback_delay import errors_of, expected_names
 from oco.compiler.problem.structure import is_affine, separable_over_box, separable_under_rows
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
@@ -81,14 +82,16 @@ def predicted_of(canonical: Canonical) -> Predicted:
         for s in canonical.streams
         if s.name in used and not (s.stream.known or s.stream.previous)
     }
-    return _of_loss(canonical, sizes, _real(canonical.objective, sizes))
+    return _of_loss(canonical, sizes, _real(canonical, canonical.objective, sizes))
 
 
 @lru_cache(maxsize=16)
 def averaged_over(canonical: Canonical, sampled: tuple[str, ...], count: int) -> Predicted:
     """Problem of a round as predicted, whose loss is the mean over `count` samples of the `sampled` streams."""
     sizes = predicted_of(canonical).streams
-    losses = [_real(canonical.objective, sizes, {n: f"{SAMPLE}{k}_{n}" for n in sampled}) for k in range(count)]
+    losses = [
+        _real(canonical, canonical.objective, sizes, {n: f"{SAMPLE}{k}_{n}" for n in sampled}) for k in range(count)
+    ]
     mean = algebra.mul(algebra.number(1.0 / count), reduce(algebra.add, losses))
     return _of_loss(canonical, sizes, mean)
 
@@ -96,10 +99,10 @@ def averaged_over(canonical: Canonical, sampled: tuple[str, ...], count: int) ->
 def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) -> Predicted:
     """Problem with this loss and with margins on the constraints as predicted."""
     rows = tuple(
-        replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
+        replace(c, expr=algebra.add(_real(canonical, c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
         for i, c in enumerate(canonical.inequalities)
     )
-    free = tuple(replace(c, expr=_real(c.expr, sizes)) for c in canonical.equalities)
+    free = tuple(replace(c, expr=_real(canonical, c.expr, sizes)) for c in canonical.equalities)
     own = replace(canonical, objective=objective, inequalities=rows, equalities=free)
     loss = Inequality(LOSS, (), objective, Timing.EACH_ROUND, LOSS)
     whole = replace(own, inequalities=(loss, *rows))
@@ -120,13 +123,18 @@ def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
     return separable_over_box(structure, domains) or all(curvature(e) in CONVEX_KINDS for e in exprs)
 
 
-def _real(expr: Expr, predicted: Mapping[str, int], sampled: Mapping[str, str] | None = None) -> Expr:
-    """Expression in predictions, which need not be integers, or in what stands for them by other names."""
-    others = sampled or {}
+def _real(
+    canonical: Canonical, expr: Expr, predicted: Mapping[str, int], sampled: Mapping[str, str] | None = None
+) -> Expr:
+    """Expression in predictions, which need not be integers, or in what stands for them by other names; of late states their errors are
+    predicted, beside what is expected of them.
+    """
+    others, late = sampled or {}, expected_names(canonical.streams)
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.name in predicted:
-            return Name(others.get(node.name, f"{PREDICTED}{node.name}"), Kind.STREAM, shape=node.shape)
+            own = Name(others.get(node.name, f"{PREDICTED}{node.name}"), Kind.STREAM, shape=node.shape)
+            return algebra.add(Name(late[node.name], Kind.STREAM, shape=node.shape), own) if node.name in late else own
         if isinstance(node, Call) and node.integer and not predicted.keys().isdisjoint(names(node, Kind.STREAM)):
             return Call(node.atom, node.args, node.options, shape=node.shape, span=node.span)
         return node
@@ -142,14 +150,16 @@ def stated_value(p: Problem, expr: Expr) -> Value:
 
 def data_of(p: Problem) -> Value:
     """Data of the round that predictions stand for, one vector."""
-    t = p.tracer
-    parts = [t.reshape(t.to_float(p.seen[n]), (size,)) for n, size in predicted_of(p.spec.canonical).streams.items()]
+    t, late, parts = p.tracer, expected_names(p.spec.canonical.streams), list[Value]()
+    for n, size in predicted_of(p.spec.canonical).streams.items():
+        value = t.to_float(p.seen[n])
+        parts.append(t.reshape(value - p.seen[late[n]] if n in late else value, (size,)))
     return parts[0] if len(parts) == 1 else t.concat(*parts)
 
 
 def data_ranges(canonical: Canonical) -> tuple[Floats, Floats]:
     """Least and greatest value of each entry of these data; finite, as they stand in states."""
-    ranges = {s.name: s for s in canonical.streams}
+    ranges = {s.name: s for s in canonical.streams} | errors_of(canonical.streams)
     own = [ranges[n] for n in predicted_of(canonical).streams]
     lower, upper = (
         np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])

@@ -6,7 +6,6 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -17,17 +16,16 @@ from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import both_sides, has_multipliers
 from oco.compiler.problem.families import Families, families
-from oco.compiler.problem.feedback_delay import delay_of
-from oco.compiler.problem.fixed_rows import can_be_kept, is_exact, with_fixed
+from oco.compiler.problem.feedback_delay import delay_of, with_late_states
+from oco.compiler.problem.fixed_rows import can_be_kept, with_fixed
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.margins import ShareMargin
+from oco.compiler.problem.known_constraints import KnownBefore
 from oco.compiler.problem.parts import Assumed as Assumed
 from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
 from oco.compiler.problem.previous import (
-    is_known,
     moving_loss,
     of_previous,
     previous_streams,
@@ -43,7 +41,7 @@ from oco.compiler.problem.totals import timed, with_free_decision
 from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
-from oco.dsl.expressions import Expr, Kind, changes, constant, names
+from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
@@ -183,17 +181,17 @@ class Canonical:
     @cached_property
     def context(self) -> tuple[str, ...]:
         """Names of the streams that are known before the decision."""
-        return tuple(s.name for s in self.streams if s.stream.known and s.following is None)
+        return tuple(s.name for s in self.revealed if s.stream.known)
 
     @cached_property
     def revealed(self) -> tuple[StreamRange, ...]:
         """Streams that data give: all but the values that rounds leave to the next."""
-        return tuple(s for s in self.streams if s.following is None and not s.stream.previous)
+        return tuple(s for s in self.streams if s.following is None and not (s.stream.previous or s.expects))
 
     @cached_property
     def carried(self) -> tuple[StreamRange, ...]:
         """Values that rounds leave to the next: states, and beside learned constraints previous decisions and margins."""
-        return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
+        return tuple(s for s in self.streams if s.following is not None or s.stream.previous or s.expects)
 
     @cached_property
     def timed(self) -> bool:
@@ -272,6 +270,10 @@ class Canonical:
         words = [f"{c.origin}, {c.when}: {c.learned.words}" for c in every if c.learned is not None]
         if states := [s.name for s in self.streams if s.stream.following is not None]:
             words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        if late := [s.name for s in self.streams if s.expected]:
+            words.append(
+                f"decisions rest on what is expected of {', '.join(late)}, and feedback comes in the order of the rounds"
+            )
         if drawn := [b.name for b in self.blocks if b.rounded]:
             words.append(REMARK.format(f"{', '.join(drawn)} {'is' if len(drawn) == 1 else 'are'}"))
         return tuple(words)
@@ -299,16 +301,17 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks, streams, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
+    blocks, made, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
     for stream in model.streams:
         with findings.guard():
-            streams.append(stream_range(stream, folding))
+            made.append(stream_range(stream, folding))
     findings.raise_if_any()
-    drawn, predicted = {s.name for s in streams if s.stochastic}, stated_predictions(model, folding, streams)
-    delay = delay_of(model, folding, streams)
+    drawn, delay = {s.name for s in made if s.stochastic}, delay_of(model, folding)
+    streams, expected = with_late_states(made, delay, folding.declared)
+    predicted = stated_predictions(model, folding, streams, late=delay > 0)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape, left, right = folding.shape(c.shape, c.span), folding.fold(c.left), folding.fold(c.right)
@@ -321,13 +324,12 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         else:
             g = above if c.relation is Relation.LE else below
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
+            inequalities.append(timed(own, c, folding, blocks, (*streams, *expected), predicted.of, delay))
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     before = previous_streams(blocks, [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)], model)
     fields = {name: s.name for name, s in before.items()}
-    inequalities = [_marked(model, c, before, blocks) for c in inequalities]
-    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
-    kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
+    inequalities = KnownBefore(model, before, blocks, streams).applied(inequalities, folding)
+    kept = (*before.values(), *expected, *kept_for_learning(inequalities, predicted.statistics))
     inequalities = with_free_decision(with_fixed(inequalities, model, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
     refuse_elsewhere([*carried, *(c.expr for c in equalities)], [(c.expr, c.timing) for c in inequalities])
@@ -336,7 +338,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         model,
         folding.stated_horizon,
         tuple(blocks),
-        tuple(streams),
+        streams,
         objective if moving is None else standing_still(objective),
         tuple(inequalities),
         tuple(equalities),
@@ -350,39 +352,6 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         reads_horizon=folding.reads_horizon,
         seasons=seasons,
     )
-
-
-def _marked(
-    model: Model, c: Inequality, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
-) -> Inequality:
-    """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
-    if c.margin is not None:
-        return _with_margin(c, c.margin, before)
-    if c.budget is not None or not is_exact(c, model) or not is_known(model, c.expr, before, blocks):
-        return c
-    if not set(names(c.expr, Kind.STREAM)) & set(before):
-        return replace(c, known=True)
-    moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
-    return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
-
-
-def _ranges(
-    model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
-) -> list[Inequality]:
-    """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
-    assert s.stream.following is not None
-    following = folding.fold(s.stream.following)
-    sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
-    labels = {end: f"{s.name}.{end}" for end in sides}
-    made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
-    return [c for c in (_marked(model, c, before, blocks) for c in made) if c.known and names(c.expr, Kind.DECISION)]
-
-
-def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:
-    """Known constraint with the margin of the round; decisions in hindsight stand still and keep the greatest."""
-    own = {name: s.name for name, s in before.items()}
-    moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))
-    return replace(c, known=True, expr=standing_still(margin.robust), moving=moving.moving, margin=moving)
 
 
 def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:

@@ -9,6 +9,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
+from oco.compiler.problem.feedback_delay import as_expected, errors_of
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.followed_streams import Followed, followed_streams, multiplying
 from oco.compiler.problem.jacobians import jacobian
@@ -48,6 +49,9 @@ def margin_of(
     stated  predictions of streams that the model states
     turns   learners that take turns where feedback is late
     """
+    measured, errors = expr, errors_of(streams)
+    expr = as_expected(expr, streams, {n: e.name for n, e in errors.items()})
+    streams = (*streams, *errors.values())
     later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
     if not later:
         return None
@@ -69,7 +73,9 @@ def margin_of(
     hopeless, left = bool((left < 0).any()), np.maximum(left, 0.0)
     cut, most, least = (most > left).astype(float), np.minimum(most, left), np.minimum(low, 0.0)
     stated = {**_forecasts(later, streams), **stated}
-    followed = _followed(label, expr, boxes, later, stated, frozenset(folding.declared), turns)
+    own_errors = {e.name for e in errors.values()}
+    given = {n: s for n, s in later.items() if n not in own_errors}
+    followed = _followed(label, expr, boxes, given, stated, frozenset(folding.declared), turns)
     base, own, ends = usual, expr, (least, most)
     if followed is not None:
         own, (low, high) = followed.within(expr), _Gap(folding, later, ranges, followed.predictions).ends(expr, shape)
@@ -77,12 +83,12 @@ def margin_of(
         base = folding.fold(rewrite(own, lambda node: _usual(node, later)))
         ends = np.minimum(low, 0.0), np.maximum(high, most)
     added = _as_stated(own, base, stated, later, boxes)
-    now, taken = call("sub", expr, base), frozenset(folding.declared)
+    now, taken = call("sub", measured, base), frozenset(folding.declared)
     margins = Margins(label, shape, now, *ends, share, folding.horizon, added, taken, folding.seasons, turns)
     greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
     return ShareMargin(
         usual,
-        expr,
+        measured,
         share,
         greatest,
         lowest,
@@ -129,7 +135,7 @@ def _followed(
 
 def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:
     """Contexts that may be forecasts of streams, where one fits."""
-    contexts = [s for s in streams if s.stream.known and s.following is None and not s.stream.previous]
+    contexts = [s for s in streams if s.stream.known and s.following is None and not (s.stream.previous or s.expects)]
     results: dict[str, Expr] = {}
     for name, s in later.items():
         fitting = [c for c in contexts if may_forecast(c, s)]

@@ -39,9 +39,11 @@ def previous_streams(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], mod
     return results
 
 
-def is_known(model: Model, expr: Expr, before: Collection[str], blocks: Sequence[DecisionBlock]) -> bool:
+def is_known(
+    streams: Sequence[StreamRange], expr: Expr, before: Collection[str], blocks: Sequence[DecisionBlock]
+) -> bool:
     """True for an expression that changes with the rounds, over contexts or streams of `before`, and that has a nearest point."""
-    known, used = {s.name for s in model.streams if s.known} | set(before), set(names(expr, Kind.STREAM))
+    known, used = {s.name for s in streams if s.stream.known} | set(before), set(names(expr, Kind.STREAM))
     return changes(expr) and used <= known and has_nearest_point(expr, blocks)
 
 

@@ -6,18 +6,20 @@
     season(s, k)  s of k rounds before; of the round before, where there are fewer
     ahead(f)      entry 0 of the context f in this round, entry k of what is predicted of k rounds later
 
-The last k rounds stand in a window of k rows, round t in row (t - 1) mod k. Before round 1 each is the middle of the range of s.
+The last k rounds stand in a window of k rows, round t in row (t - 1) mod k. Before round 1 each is the middle of the range of s. Where
+feedback is late these are the rounds whose feedback came, and row (t - 1) mod k is of round t - k or the last one before it that came.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.feedback_delay import as_expected
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.stream_ranges import StreamRange, middle
 from oco.dsl import algebra
@@ -64,12 +66,15 @@ class StatedPredictions:
         return *self.of.values(), *(e for _, e in self.ahead.of)
 
 
-def stated_predictions(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> StatedPredictions:
-    """Predictions that the model states."""
-    own = _Statistics({s.name: s for s in streams}, set(model.table()))
+def stated_predictions(
+    model: Model, folding: Folding, streams: Sequence[StreamRange], late: bool = False
+) -> StatedPredictions:
+    """Predictions that the model states; `late` where the feedback is."""
+    own = _Statistics({s.name: s for s in streams}, set(model.table()), late)
 
     def made(value: Expr, stream: str) -> Expr:
-        return algebra.broadcast(rewrite(folding.fold(value), own.of), own.streams[stream].shape)
+        value = as_expected(rewrite(folding.fold(value), own.of), streams)
+        return algebra.broadcast(value, own.streams[stream].shape)
 
     now = {p.stream: made(p.value, p.stream) for p in model.predictions if not own.streams[p.stream].stream.known}
     looks = [(p, forecasts_in(p.value)) for p in model.predictions]
@@ -81,8 +86,8 @@ def stated_predictions(model: Model, folding: Folding, streams: Sequence[StreamR
 class _Statistics:
     """Expressions of statistics, and the values that they keep, by name."""
 
-    def __init__(self, streams: dict[str, StreamRange], taken: Collection[str]) -> None:
-        self.streams, self.taken = streams, taken
+    def __init__(self, streams: dict[str, StreamRange], taken: Collection[str], late: bool) -> None:
+        self.streams, self.taken, self.late = streams, taken, late
         self.kept: dict[str, StreamRange] = {}
 
     def of(self, node: Expr) -> Expr:
@@ -102,12 +107,18 @@ class _Statistics:
         rounds = int(s.number)
         window = self.window(stream, rounds, now)
         before = call("sub", _NOW, 1)
+        came = self.came(stream, rounds) if self.late else None
         if s.kind == "mean":
-            count = call("maximum", call("minimum", before, rounds), 1)
-            return call("div", applied("sum", (window,), (("axis", 0),)), count)
-        whole = call("_positive", call("sub", before, rounds - 0.5))
-        latest = algebra.index(window, (call("mod", call("maximum", call("sub", _NOW, 2), 0), rounds),))
-        past = algebra.index(window, (call("mod", before, rounds),))
+            count = call("minimum", before, rounds) if came is None else applied("sum", (came,), ())
+            return call("div", applied("sum", (window,), (("axis", 0),)), call("maximum", count, 1))
+        phase = (call("mod", before, rounds),)
+        if came is None:
+            whole: Expr = call("_positive", call("sub", before, rounds - 0.5))
+            latest: Expr = algebra.index(window, (call("mod", call("maximum", call("sub", _NOW, 2), 0), rounds),))
+        else:
+            whole = algebra.index(came, phase)
+            latest = self.value(f"last_{stream.name}", stream, middle(stream), lambda own: now)
+        past = algebra.index(window, phase)
         return call("add", latest, call("mul", whole, call("sub", past, latest)))
 
     def entry(self, node: Expr) -> Expr:
@@ -124,12 +135,16 @@ class _Statistics:
         first = np.asarray(first, dtype=np.float64)
         declared, own = Stream(name, (), first.shape, None, known=True), Name(name, Kind.STREAM, shape=first.shape)
         ends = stream.lower, stream.upper
-        self.kept[name] = StreamRange(name, first.shape, *ends, False, declared, first=first, following=following(own))
+        after = following(own)
+        self.kept[name] = StreamRange(
+            name, first.shape, *ends, False, declared, first=first, following=after, late=self.late
+        )
         return own
 
     def average(self, s: Statistic, stream: StreamRange, now: Expr) -> Expr:
         """Average that forgets; of all rounds so far where these are few."""
-        rate = call("maximum", s.number, call("div", 1.0, _NOW))
+        rounds = call("add", self.count(stream), 1.0) if self.late else _NOW
+        rate = call("maximum", s.number, call("div", 1.0, rounds))
         name = re.sub(r"\W", "_", f"ewma_{s.stream}_{s.number:g}")
 
         def moved(own: Name) -> Expr:
@@ -148,3 +163,15 @@ class _Statistics:
             return call("add", own, call("mul", mask, call("sub", now, own)))
 
         return self.value(f"last_{rounds}_{stream.name}", stream, first, put)
+
+    def count(self, stream: StreamRange) -> Name:
+        """Number of the rounds that came."""
+        ends = replace(stream, lower=np.asarray(0.0), upper=np.asarray(np.inf))
+        return self.value(f"rounds_of_{stream.name}", ends, 0.0, lambda own: call("add", own, 1.0))
+
+    def came(self, stream: StreamRange, rounds: int) -> Name:
+        """1 for the rows of the window whose round came, else 0."""
+        ends = replace(stream, lower=np.asarray(0.0), upper=np.asarray(1.0))
+        row = call("_scatter", 1.0, call("mod", call("sub", _NOW, 1), rounds), shape=(rounds,))
+        name = f"came_{rounds}_{stream.name}"
+        return self.value(name, ends, np.zeros(rounds), lambda own: call("maximum", own, row))

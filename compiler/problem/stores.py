@@ -96,13 +96,13 @@ class StoreOfState:
 
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
-    """Stores of a problem: none where an entry of the decisions fills two, where there are too many, or where feedback is late."""
+    """Stores of a problem: none where an entry of the decisions fills two, or where there are too many."""
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
     own = [s for s in made if s is not None]
     entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
     distinct = set(entries.tolist())  # np.unique would import numpy.ma
-    if canonical.delay or entries.size > MOST_STORES or len(distinct) < entries.size:
+    if entries.size > MOST_STORES or len(distinct) < entries.size:
         return ()
     return tuple(own)
 

@@ -29,7 +29,9 @@ class StreamRange:
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
     `axes` names the entries along axes whose length is an index. `first` and `following` are of a value that a round leaves to the next:
     what it is in round 1, and what it is after a round, over the decisions and streams of that round; `at_once` what it counts as after a
-    round whose feedback is still to come; `uncut` of a state before it is cut to its range.
+    round whose feedback is still to come; `uncut` of a state before it is cut to its range. `expected` is of a state that is known late:
+    the name of what stands for it before the decision, a value that rounds leave to the next and that `expects` it. What follows from data
+    that come `late` is in common to learners in turn.
     """
 
     name: str
@@ -45,6 +47,9 @@ class StreamRange:
     following: Expr | None = None
     at_once: Expr | None = None
     uncut: Expr | None = None
+    expected: str = ""
+    expects: str = ""
+    late: bool = False
 
     @property
     def word(self) -> str:

@@ -22,6 +22,7 @@ from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.restarts import EPOCH
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.proximal.expected_levels import in_common, late_states
 from oco.compiler.proximal.fallback_margins import SYMBOLS as FITTED
 from oco.compiler.proximal.known_step import SYMBOLS
 from oco.compiler.selection.alert import TracedAlert
@@ -99,12 +100,20 @@ def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], 
 def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:
     """Program of one of the learners that take turns."""
     fields = [f.name for f in program.state]
-    corrected = tuple(name for name in fields if name.startswith(CORRECTED))
-    kept = (OBSERVED, *algorithm.shared, *corrected) if algorithm.shared or corrected else ()
-    shared = (name for name in fields if any(name == s or name.startswith(f"{s}_") for s in kept))
+    late = in_common(spec.canonical)
+    corrected = tuple(name for name in fields if name.startswith(CORRECTED) or name in late)
+    kept = (OBSERVED, *algorithm.shared) if algorithm.shared or corrected else ()
+    shared = (n for n in fields if n in corrected or any(n == s or n.startswith(f"{s}_") for s in kept))
     handed = tuple((name.removeprefix(HANDED), name) for name in fields if name.startswith(HANDED))
     by = NUMBER if spec.canonical.timed else program.numbered_by
-    return replace(program, shared=tuple(shared), handed=handed, corrected=corrected, numbered_by=by)
+    return replace(
+        program,
+        shared=tuple(shared),
+        handed=handed,
+        corrected=corrected,
+        in_order=bool(late_states(spec.canonical)),
+        numbered_by=by,
+    )
 
 
 def _disclosed(

@@ -63,10 +63,10 @@ BUILDING: dict[str, Code] = {
     "OCO540": Code(
         "what cannot stand beside delayed feedback",
         "`feedback full delayed 3` says that the data of a round come by the end of the third round after it. Four learners take turns, so "
-        "that none decides before it knows its last round. What a round leaves to the next is known then where it is made of decisions and "
-        "contexts (`prev(x)`, a `state` that no stream moves). States that streams move, and `last(s)`, wait for the feedback.",
-        _HEAD
-        + "state s = s + c[0] in [0, 9] start 4\nminimize c @ x\nsubject to\n    left: x[0] <= s  each round\nfeedback full delayed 3\n",
+        "that none decides before it knows its last round. The number of rounds is known before the first one. States that streams move "
+        "are known late, and are expected from averages of these: none is expected where a stream picks entries of what moves it.",
+        "model m\nhorizon T = 100\nparam w[2] = [1, 2]\ndecision x[2] in box(0, 1)\nstream k in 0..1\n"
+        "state s = 0.5 * s + w[k] in [0, 9] start 4\nminimize s * sum(x)\nfeedback full delayed 3\n",
         "Leave one of both out, or give what is known by then as a `context`: `context s in [0, 9]` for the value that is read off, or an "
         "estimate.",
         Stage.CHECK,

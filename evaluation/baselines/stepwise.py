@@ -101,6 +101,7 @@ class _Steps:
         margins = [c.margin for c in learned.known if c.margin is not None]
         self.fallbacks = [pair for margin in margins for pair in margin.fallbacks]
         self.moved = [s for s in self.carried if s.following is not None]
+        self.late = {s.name: s.expected for s in self.carried if s.expected}
         self.following = Evaluation(*rewrite_all([s.following for s in self.moved if s.following], _round_as_stream))
         self.turns = min(game.problem.delay + 1, game.rounds)
         self.predictions = [_predicted(replace(game, problem=_revealed(learned)), r.predictor) for r in rules]
@@ -117,21 +118,38 @@ class _Steps:
 
     def play(self, t: int) -> None:
         """Decide round t (from 0) for all rules, and take over what it leaves to the next."""
+        self.left |= {s.name: self.left[s.expects] for s in self.carried if s.expects}
         for name, values in self.left.items():
             self.past[name][:, t] = values
+        expected = self._expected(t)
+        self.left |= {self.late[name]: level for name, level in expected.items()}
         own = slice(t % self.turns, t, self.turns)
         margins = np.array([r.margin(self.errors[k, own]) for k, r in enumerate(self.rules)])
-        as_predicted = self._given(
-            t, {s.name: np.stack([p[s.name][t] for p in self.predictions]) for s in self.revealed}
-        )
+        as_predicted = self._given(t, self._predicted(t)) | expected
         x = self.x[:, t] = self._solved(as_predicted, margins)
         true = self._given(
             t, {s.name: np.repeat(self.game.streams[s.name][t : t + 1], len(x), axis=0) for s in self.revealed}
         )
         exprs = [c.expr for c in self.own.inequalities]
-        expected = stacked(self._table(as_predicted), [as_real(e, self.kept) for e in exprs], x)
-        self.errors[:, t] = stacked(self._table(true), exprs, x) - expected
+        usual = stacked(self._table(as_predicted), [as_real(e, self.kept) for e in exprs], x)
+        self.errors[:, t] = stacked(self._table(true), exprs, x) - usual
         self.left = self._following(true, x)
+
+    def _predicted(self, t: int) -> dict[str, Array]:
+        """Data of round t as each rule predicts them."""
+        return {s.name: np.stack([p[s.name][t] for p in self.predictions]) for s in self.revealed}
+
+    def _expected(self, t: int) -> dict[str, Array]:
+        """Levels of late states before round t, by the last ones that are known and the rounds since, as they were predicted."""
+        begun = max(t - self.turns + 1, 0)
+        levels = {name: self.past[name][:, begun] for name in self.late}
+        for k in range(begun, t) if levels else ():
+            before = {name: past[:, k] for name, past in self.past.items()}
+            after = self._following(
+                {**self._predicted(k), **before, **levels, ROUND: np.full(len(self.rules), k + 1.0)}, self.x[:, k]
+            )
+            levels = {name: after[name] for name in self.late}
+        return levels
 
     def _given(self, t: int, values: Mapping[str, Array]) -> dict[str, Array]:
         """Data of round t for each rule, with what its round before left."""

@@ -55,10 +55,7 @@ def margin_of(
     later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
     if not later:
         return None
-    for s in later.values():
-        if not (np.isfinite(s.lower).all() and np.isfinite(s.upper).all()):
-            message = f"`{s.name}` has no bounds, so no margin of `{label}` is enough for every value of it"
-            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name}{list(s.shape) or ''} in [lo, hi]`")
+    _must_be_bounded(label, later)
     boxes = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in blocks}
     boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
     usual = folding.fold(rewrite(expr, lambda node: _usual(node, later)))
@@ -73,9 +70,9 @@ def margin_of(
     hopeless, left = bool((left < 0).any()), np.maximum(left, 0.0)
     cut, most, least = (most > left).astype(float), np.minimum(most, left), np.minimum(low, 0.0)
     stated = {**_forecasts(later, streams), **stated}
-    own_errors = {e.name for e in errors.values()}
-    given = {n: s for n, s in later.items() if n not in own_errors}
-    followed = _followed(label, expr, boxes, given, stated, frozenset(folding.declared), turns)
+    late, taken = {e.name for e in errors.values()}, frozenset(folding.declared)
+    given = {n: s for n, s in later.items() if n not in late}
+    followed = _followed(label, expr, boxes, given, stated, taken, turns)
     base, own, ends = usual, expr, (least, most)
     if followed is not None:
         own, (low, high) = followed.within(expr), _Gap(folding, later, ranges, followed.predictions).ends(expr, shape)
@@ -83,22 +80,19 @@ def margin_of(
         base = folding.fold(rewrite(own, lambda node: _usual(node, later)))
         ends = np.minimum(low, 0.0), np.maximum(high, most)
     added = _as_stated(own, base, stated, later, boxes)
-    now, taken = call("sub", measured, base), frozenset(folding.declared)
+    now = call("sub", measured, base)
     margins = Margins(label, shape, now, *ends, share, folding.horizon, added, taken, folding.seasons, turns)
     greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
-    return ShareMargin(
-        usual,
-        measured,
-        share,
-        greatest,
-        lowest,
-        margins,
-        shape,
-        entries_cut,
-        followed,
-        hopeless and followed is not None,
-        base,
-    )
+    hopeless = hopeless and followed is not None
+    return ShareMargin(usual, measured, share, greatest, lowest, margins, shape, entries_cut, followed, hopeless, base)
+
+
+def _must_be_bounded(label: str, later: Mapping[str, StreamRange]) -> None:
+    """Raise OCO528 for a stream without bounds."""
+    for s in later.values():
+        if not (np.isfinite(s.lower).all() and np.isfinite(s.upper).all()):
+            message = f"`{s.name}` has no bounds, so no margin of `{label}` is enough for every value of it"
+            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name}{list(s.shape) or ''} in [lo, hi]`")
 
 
 def _room(expr: Expr, shape: tuple[int, ...], blocks: Sequence[DecisionBlock]) -> Floats:

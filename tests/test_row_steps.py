@@ -178,3 +178,19 @@ subject to
         data = {"a": rng.uniform(0.2, 4, 4), "r": rng.uniform(0.5, 2)}
         one.observe(**data)
         other.observe(**data)
+
+
+@pytest.mark.parametrize("alpha", [0.001, 0.01])
+def test_entries_that_reach_kinks_at_both_ends_of_a_search_meet_the_row(alpha: float) -> None:
+    """Where |x| costs what the linear part pays, y is the step: the price at which one of its entries is 0 leads to that of the other.
+
+    At y the slopes of the first two entries are -0.4 + 0.4 and 0.4 - 0.4, and that of the third is 0.4 at most, up to the price.
+    """
+    text = "model m\nhorizon T = 9\ndecision x[3] in box(-6, 6) with sum(x) == 0\nstream a[3] in [-9, 9]\n"
+    step = step_of(canonical(oco.parse(text + "minimize 0.4 * norm1(x) + a @ x\n")))
+    rng = np.random.default_rng(0)
+    for third in (0.0, 0.1, -0.2, 0.2):
+        for price in (0.0, 1.0, -2.0, 2.3):
+            y = np.array([1.0, -1.0, 0.0]) + 1e-14 * rng.normal(size=3)
+            x = step(y, np.zeros(3), alpha, np.ones(1), np.array([-0.4, 0.4, third]) + price)
+            np.testing.assert_allclose(x, [1, -1, 0], atol=1e-9)

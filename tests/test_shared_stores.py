@@ -11,10 +11,14 @@ from numpy.testing import assert_allclose
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.row_multipliers import _charged
+from oco.compiler.algorithms.hedged_rule import _off_kinks
+from oco.compiler.algorithms.row_multipliers import _charged, charged_for_rows
 from oco.compiler.algorithms.stored_value import GRID
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import canonical
 
 AHEAD = 24
@@ -116,3 +120,60 @@ def test_entries_without_a_finite_slope_do_not_price_a_row() -> None:
     domain = canonical(oco.parse(text)).blocks[0].domain
     assert_allclose(charged(domain, np.zeros(3), np.array([-1e299, 2.0, 4.0])), -3.0)
     assert_allclose(charged(domain, np.zeros(3), np.full(3, -1e299)), 0.0)
+
+
+STATIONS = """\
+model stations
+horizon T = 300
+decision move[3] in box(-6, 6) with sum(move) == 0
+stream taken[3] in [0, 20]
+stream brought[3] in [0, 20]
+state stock[3] = stock + move - taken + brought in [0, [20, 30, 25]] start 10
+minimize 0.4 * norm1(move) + 3 * sum(pos(taken - brought - stock - move)) + 2 * sum(pos(stock + move + brought - taken - [20, 30, 25]))
+using hedged with ahead = 8
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("T", [300, 1000])
+def test_whole_numbers_at_kinks_are_decided_alike_in_c(T: int) -> None:
+    """Whole data put decisions, stocks and their slopes on kinks, where rounding differs."""
+    plan, rng = oco.compile(oco.parse(STATIONS.replace("300", str(T)))), np.random.default_rng(4)
+    data = {n: rng.poisson(mean, (T, 3)).astype(float) for n, mean in (("taken", (5, 3, 4)), ("brought", (3, 5, 4)))}
+    one, other = plan.learner(backend="numpy"), plan.learner(backend="c")
+    for k in range(T):
+        assert_allclose(one.decide(), other.decide(), atol=1e-9)
+        for learner in (one, other):
+            learner.observe(**{n: v[k] for n, v in data.items()})
+
+
+def test_slopes_on_either_side_of_a_kink_price_a_row_alike() -> None:
+    """|x| at x_3 = 0, between entries with slopes 1 and -1: every side of rounding has the multiplier of slope 0."""
+    text = "model m\nhorizon T = 9\ndecision x[3] in box(-6, 6) with sum(x) == 0\nstream a[3] in [-9, 9]\nminimize norm1(x) + a @ x\n"
+    problem = canonical(oco.parse(text))
+
+    def priced(t: Any, x: Any, a: Any) -> Any:
+        p = Problem(t, TraceSpec(problem, {}, problem.structure[0], problem.horizon), {"a": a}, t.lift(1))
+        return charged_for_rows(p, Point((x,)), p.gradient).blocks[0]
+
+    of = as_numpy("priced", priced, *[Type(DType.FLOAT, (3,))] * 2)
+    for third in (-1e-13, 0.0, 1e-13):
+        assert_allclose(of(np.array([2.0, -2.0, third]), np.full(3, 0.5))[0], -0.5, atol=1e-12)
+
+
+def test_slopes_beside_a_decision_of_whole_numbers_are_off_it_in_every_entry() -> None:
+    """On the way to a point of the domain, by far more than rounding."""
+    text = (
+        "model m\nhorizon T = 9\ndecision x[3] in box(-6, 6) with sum(x) == 0\nstream a[3] in [-9, 9]\nminimize a @ x\n"
+    )
+    problem = canonical(oco.parse(text))
+
+    def aside(t: Any, x: Any) -> Any:
+        p = Problem(t, TraceSpec(problem, {}, problem.structure[0], problem.horizon), {}, t.lift(1))
+        return _off_kinks(p, Point((x,))).blocks[0]
+
+    of = as_numpy("aside", aside, Type(DType.FLOAT, (3,)))
+    for x in np.array([[2, -2, 0], [1, -1, 0], [0, 0, 0], [4, -2, -2], [-3, 1, 2]], dtype=float):
+        moved = of(x)[0] - x
+        assert (abs(moved) > 1e-11).all() and abs(moved.sum()) < 1e-14

@@ -185,12 +185,12 @@ def _value_after(value: StoredValue, valued: Problem, state: State, played: Poin
     if not value.stores:
         return {}
 
-    def slope(p: Problem) -> Point:
-        return DualPrices(p).slope(state, played, _constraints(p, played), prices)
+    def slope(p: Problem, x: Point) -> Point:
+        return DualPrices(p).slope(state, x, _constraints(p, x), prices)
 
-    cost = slope(value.filling())
+    cost = slope(value.filling(), played)
     if has_rows(valued):
-        cost = cost + charged_for_rows(valued, played, slope(valued))
+        cost = cost + charged_for_rows(valued, played, partial(slope, valued))
     return value.update(state, played, cost)
 
 
@@ -353,7 +353,7 @@ def _off_kinks(p: Problem, y: Point) -> Point:
     """Point of the domain next to y, at no kink where y is at one: rounding would choose the slope there."""
     blocks = []
     for d, b in zip(p.spec.domains, y.blocks, strict=True):
-        shares = 0.25 + 0.5 * np.modf(GOLDEN * np.arange(1, d.size + 1))[0].reshape(d.shape)
+        shares = 0.25 + 0.5 * np.modf(GOLDEN * np.arange(1, d.size + 1) ** 2)[0].reshape(d.shape)
         there = d.project_array(d.lower + shares * (d.upper - d.lower))
         blocks.append(b + ASIDE * (p.tracer.constant(there, "aside", "towards which slopes are taken") - b))
     return Point(tuple(blocks))

@@ -3,9 +3,12 @@
 At a minimizer of a function with the slope g over the points of a box with <a, x> <= b, entries between their bounds have g_i + mu a_i = 0
 with one mu (Karush-Kuhn-Tucker), at least 0, and 0 where the row is slack; <a, x> = b has a mu of either sign. At a decision that is near
 to it, mu is the regression of -g on a over these entries, of all where none is between its bounds; those with no finite slope do not count.
+Where an entry is at a kink every slope between those of its two sides is one of the function's there: the one in the middle counts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.properties import AffineRow
@@ -16,7 +19,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.dsl.magnitudes import TINY
 
 AT_BOUND = 1e-6
-"""Share of a width within which an entry is at its bound, and a row no slack."""
+"""Share of a width within which an entry is at its bound or at a kink, and a row no slack."""
 FINITE = 1e100
 """Slopes beyond are those of values without a bound, 1e300 times the share of a cell in which they are, and no prices."""
 
@@ -26,11 +29,23 @@ def has_rows(p: Problem) -> bool:
     return any(d.row is not None for d in p.domain.domains)
 
 
-def charged_for_rows(p: Problem, x: Point, slope: Point) -> Point:
-    """mu a of the rows, at a decision where the function has this slope; 0 in domains that none cuts."""
+def charged_for_rows(p: Problem, x: Point, slope: Callable[[Point], Point]) -> Point:
+    """mu a of the rows, at a decision, of a function with these slopes; 0 in domains that none cuts."""
     p.note("multipliers of the rows that cut the domain")
-    parts = zip(p.domain.domains, x.blocks, slope.blocks, strict=True)
+    middle = 0.5 * (slope(_beside(p, x, -AT_BOUND)) + slope(_beside(p, x, AT_BOUND)))
+    parts = zip(p.domain.domains, x.blocks, middle.blocks, strict=True)
     return Point(tuple(g * 0.0 if d.row is None else _charged(p.tracer, d, d.row, v, g) for d, v, g in parts))
+
+
+def _beside(p: Problem, x: Point, share: float) -> Point:
+    """Point x with the entries in cut domains moved by this share of their widths, within their bounds."""
+    t, blocks = p.tracer, list[Value]()
+    for d, v in zip(p.domain.domains, x.blocks, strict=True):
+        if d.row is not None:
+            lower, upper = t.constant(d.lower, "least"), t.constant(d.upper, "greatest")
+            v = t.minimum(t.maximum(v + share * (upper - lower), lower), upper)
+        blocks.append(v)
+    return Point(tuple(blocks))
 
 
 def _charged(t: Tracer, domain: Domain, row: AffineRow, x: Value, slope: Value) -> Value:

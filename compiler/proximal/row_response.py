@@ -6,8 +6,9 @@ With a price theta of the row <a, x> <= b, or = b, each entry solves
 
 cut to its bounds, as over the box (`separable_response`). <a, x(theta)> - b does not increase in theta: its root is the price, 0 where an
 inequality is slack. It is found by Newton's method between prices at which all entries are at one end or the other of what the row
-sees, -s_i / a_i for the slopes s_i there, with bisection where Newton's step leaves them (a continuous quadratic knapsack in the
-quadratic case: Brucker, Oper. Res. Lett. 3, 1984; Patriksson, Eur. J. Oper. Res. 185, 2008). Blocks have one price each, searched together.
+sees, -s_i / a_i for the slopes s_i there, with bisection where Newton's step is not between those that were tried (a continuous
+quadratic knapsack in the quadratic case: Brucker, Oper. Res. Lett. 3, 1984; Patriksson, Eur. J. Oper. Res. 185, 2008). Blocks have one
+price each, searched together.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ class RowResponse(SeparableResponse):
         t, n = self.p.tracer, len(near.blocks)
         low, high = self.brackets(multipliers)
         theta = self.guessed(multipliers, near, low, high).named(t, "theta")
+        # A price that was tried is no step, or Newton's method goes to and fro between two at kinks; these ends have not been tried.
+        low, high = low.map(lambda a: a - ROUNDING * abs(a) - TINY), high.map(lambda b: b + ROUNDING * abs(b) + TINY)
+
+        def at_rounding(v: Value, w: Value) -> Value:
+            return abs(v - w) <= ROUNDING * abs(v)
 
         def unfinished(*state: Value) -> Value:
             residual = Point(state[4 * n : 5 * n])
@@ -77,10 +83,10 @@ class RowResponse(SeparableResponse):
             high = residual.map(lambda e, a, b: t.where(e <= 0.0, a, b), theta, high)
             curvatures = self.squares(self.moves(multipliers, theta, x))
             newton = self.signed(theta + residual.map(lambda e, b: e / t.maximum(b, TINY), curvatures))
-            following = newton.map(lambda v, a, b: t.where(t.and_(v >= a, v <= b), v, 0.5 * (a + b)), low, high).named(
-                t, "theta"
-            )
-            steps = following.map(lambda v, w: abs(v - w) > ROUNDING * abs(v), theta)
+            inside = newton.map(lambda v, w, a, b: t.or_(t.and_(v > a, v < b), at_rounding(v, w)), theta, low, high)
+            middle = self.signed(low.map(lambda a, b: 0.5 * (a + b), high))
+            following = inside.map(t.where, newton, middle).named(t, "theta")
+            steps = following.map(lambda v, w: t.not_(at_rounding(v, w)), theta)
             x = self.priced(following).at(multipliers, [x])[-1]
             own = (following, low, high, x, self.residual(following, x))
             return (*_flat(own), reduce(t.or_, steps.blocks), state[-1] + 1)

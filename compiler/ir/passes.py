@@ -17,6 +17,7 @@ from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.inner_loops import inner_loops_at_once
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
+from oco.compiler.ir.numbers_beside_arrays import keep_numbers_as_arrays
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
@@ -74,6 +75,7 @@ CALLS: dict[str, Pass] = {
     "few-rows": reduce_by_rows,
     "lifting": lift_arrays,
     "common-subexpressions": share_subexpressions,
+    "numbers-beside-arrays": keep_numbers_as_arrays,
     "dead-code": remove_dead_code,
 }
 """Passes for targets where every operation is a call, after the others."""

@@ -70,7 +70,9 @@ def rows_ahead(inputs: Iterable[Var]) -> dict[str, int]:
 
 def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     """Equations that share a loop."""
-    if len(equations) == 1 and _extreme(w, shape, equations[0]):
+    if all(accumulates(e) and not e.outs[0].type.shape for e in equations):
+        equations = [e for e in equations if not _extreme(w, shape, e)]
+    if not equations:
         return
     for e in equations:
         _begin(w, e)

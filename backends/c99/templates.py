@@ -271,7 +271,10 @@ HELPERS: dict[str, str] = {
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
-    **{name: _extreme(name, sign, end) for name, sign, end in (("largest", ">", "-INFINITY"), ("least", "<", "INFINITY"))},
+    **{
+        name: _extreme(name, sign, end)
+        for name, sign, end in (("largest", ">", "-INFINITY"), ("least", "<", "INFINITY"))
+    },
     "at_least": "double @at_least(double a, double b) { return b > a ? b : a; }",
     "at_most": "double @at_most(double a, double b) { return b < a ? b : a; }",
     **dict(

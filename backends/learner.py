@@ -283,7 +283,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
             values = take(given)
         except StreamError as error:
             values = self._repaired(take, error, given)
-        return {name: v[()] for name, v in zip(take.streams, values)}
+        return dict(zip(take.streams, values))
 
     def update(self, feedback: Feedback) -> None:
         """Go on to the state after the round of this feedback. Raises OCO859 where that is not finite."""

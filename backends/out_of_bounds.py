@@ -14,7 +14,7 @@ NOTES = {"clip": "clipped to them", "accept": "used as it is; what rests on the 
 
 
 def repaired(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
-    """Inputs of a round in order. Raises StreamError for data that cannot be repaired.
+    """Inputs of a round in order, numbers where they have no axes. Raises StreamError for data that cannot be repaired.
 
     Values that are not finite are never replaced. Integers select entries of arrays, so they are never used out of
     bounds.
@@ -28,8 +28,8 @@ def repaired(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
                 inside, "bounds", name, value, "an integer outside its range: it chooses an entry that is not there"
             )
     if choice == "accept":
-        return values
-    return [np.clip(v, s.lower, s.upper).astype(v.dtype) for v, s in zip(values, take.streams.values())]
+        return [v[()] for v in values]
+    return [np.clip(v, s.lower, s.upper).astype(v.dtype)[()] for v, s in zip(values, take.streams.values())]
 
 
 def _require(good: Any, rule: str, name: str, value: Any, words: str) -> None:

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from ir_programs import same_bits
 from test_c99 import build, needs_compiler
 
 from oco.backends.c99.arithmetic import EXACT
+from oco.backends.c99.loops import FEW
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 
@@ -54,6 +57,43 @@ def test_sums_have_every_entry_once(natives) -> None:
         rows = [math.fsum(row) for row in m], m.max(axis=1), [math.fsum(row * row * b) for row in m]
         np.testing.assert_allclose(found, np.concatenate([numbers, *rows]), rtol=0, atol=1e-16 * n * 8, err_msg=str(n))
         np.testing.assert_allclose(columns, m.sum(axis=0), rtol=1e-15)
+
+
+def extremes(n: int) -> Program:
+    """A program that measures the largest and the least of n numbers, and nothing else of them."""
+    t = Tracer(f"extremes{n}")
+    return trace_program(
+        t,
+        decision=[Field("x", Type(FLOAT, (2,)))],
+        feedback=[Field("a", Type(FLOAT, (n,)))],
+        init=lambda start: {"x": start["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=lambda state, seen, drawn: {"x": state["x"]},
+        measure=lambda now, x, seen: (t.max(seen["a"]), t.stack(t.min(seen["a"])), t.stack(t.sum(seen["a"]))),
+    )
+
+
+@needs_compiler
+def test_extremes_of_few_numbers(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of zeros the first, as one after the other is compared, and NaN wherever it stands."""
+    lengths, rng = (FEW - 1, FEW, LONG - 1), np.random.default_rng(0)
+    natives = build([extremes(n) for n in lengths], tmp_path_factory.mktemp("extremes"))
+    assert [("_largest(" in c.source.code, "_least(" in c.source.code) for c in natives] == [
+        (False,) * 2,
+        *[(True,) * 2] * 2,
+    ]
+    for n, native in zip(lengths, natives):
+        ends = [
+            np.full(n, np.inf),
+            np.full(n, -np.inf),
+            np.full(n, -0.0),
+            np.r_[np.zeros(n - 1), -0.0],
+            rng.normal(size=n),
+        ]
+        for a in [*ends, *(np.where(np.arange(n) == k, np.nan, 1.0) for k in range(n))]:
+            largest, least, _ = native.measure(1, np.zeros(2), a)
+            expected = (np.nan,) * 2 if np.isnan(a).any() else (max(a), min(a))
+            assert same_bits(np.array([largest, *least]), np.array(expected)), a
 
 
 @needs_compiler

@@ -53,6 +53,19 @@ def kept(t: Tracer, x: Value, A: Value) -> Value:
     return t.for_(4, step, (x,))[0] + t.for_(4, lambda i, v, w: (t.put(v, t.sum(w), i), v), (x, x + 1.0))[1]
 
 
+def over_itself(t: Tracer, x: Value, A: Value) -> Value:
+    """Arrays and numbers that are made of each other: one array may be written over itself, the others not before all have read it."""
+
+    def step(i: Value, v: Value, w: Value, s: Value) -> tuple[Value, ...]:
+        return v * 0.5 + s, w + v, t.gather(v, 1) + s
+
+    def turned(i: Value, v: Value, w: Value) -> tuple[Value, ...]:
+        return w * 2.0, v - t.gather(v, 0)
+
+    v, w, s = t.for_(4, step, (x, x + 1.0, t.lift(0.25)))
+    return v + w * s + t.for_(3, turned, (x, w))[0] + t.for_(3, lambda i, v: (v * v - t.gather(v, 3),), (x,))[0]
+
+
 def shifted(t: Tracer, x: Value, A: Value) -> Value:
     """Entries are replaced by others of the same array."""
     places = t.constant(np.array([0, 1, 2]), "places")
@@ -98,6 +111,7 @@ BODIES: dict[str, tuple[Body, int]] = {
     "twice": (twice, 2),
     "rows": (rows, 1),
     "kept": (kept, 0),
+    "over_itself": (over_itself, 0),
     "shifted": (shifted, 0),
     "looked_at": (looked_at, 0),
     "from_the_same": (from_the_same, 2),

@@ -12,6 +12,7 @@ from test_reciprocals import learner
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.dot_products import LONGEST, SHORTEST, sum_by_ones
 from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.masked_sums import sum_under_masks
 from oco.compiler.ir.program import Field, Program, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.trace import Tracer
@@ -54,3 +55,23 @@ def test_sums_of_a_length_share_their_ones_and_those_along_an_axis_stay():
     summed = sum_by_ones(program)
     assert [g.value.shape for g in summed.constants] == [(4,)]
     assert [e.op for e in equations_of(summed.update.body)].count("sum") == 1
+
+
+def masked(floor: float) -> Program:
+    """A program that adds up quotients, where their divisor is floor + a^2, of the entries of x between two numbers."""
+
+    def update(t, x, a, s):
+        return x * t.sum(t.where(t.and_(x > -1.0, x < 1.0), s / (floor + a * a), 0.0))
+
+    return learner(update, 100)
+
+
+def test_quotients_under_a_mask_are_summed_by_it_where_divisors_are_positive():
+    made = check(sum_under_masks(masked(0.5)))
+    assert [e.op for e in equations_of(made.update.body)].count("matmul") == 1
+    assert sum_under_masks(masked(0.0)) == masked(0.0)
+    rng = np.random.default_rng(0)
+    for x, a in [(rng.normal(size=100), rng.normal(size=100)), (np.full(100, np.nan), np.ones(100))]:
+        chosen = 3.0 / (0.5 + a * a) * (np.abs(x) < 1)
+        found = interpret(made, "update", [np.array(1), x, a, np.array(3.0)])[1]
+        np.testing.assert_allclose(found, x * math.fsum(chosen), rtol=1e-14)

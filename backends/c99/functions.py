@@ -319,8 +319,9 @@ class _Body:
         pairs = [
             (t, v) for t, v in zip(targets, values) if not (isinstance(v, Var) and w.entries.places.get(v.name) == t)
         ]
+        over = [(t, v) for t, v in pairs if v.type.shape and self._over_itself(v, v.type.shape, t, targets)]
         ready: list[tuple[str, str, Type]] = []
-        for target, value in pairs:
+        for target, value in (pair for pair in pairs if pair not in over):
             if value.type.shape:
                 source = w.memory(value) if not self._is_target(value, targets) else w.copy("moved", value)
             else:
@@ -330,6 +331,8 @@ class _Body:
                     source = w.fresh("following")
                     w.line(f"const {c_type(value.type)} {source} = {w.number(value)};")
             ready.append((target, source, value.type))
+        for target, value in over:
+            w.fill(target, value)
         for target, source, made in ready:
             if made.shape:
                 with w.loops(made.shape) as index:
@@ -337,6 +340,17 @@ class _Body:
                     w.line(f"{target}[{place}] = {source}[{place}];")
             else:
                 w.line(f"{target} = {source};")
+
+    def _over_itself(self, value: Operand, shape: Sequence[int], target: str, targets: Sequence[str]) -> bool:
+        """True where an entry is made of that in the same place of the target, and of no other target: it may be written over it."""
+        if not isinstance(value, Var):
+            return True
+        if (place := self.w.entries.places.get(value.name)) is not None:
+            return place not in targets or (place == target and value.type.shape == shape)
+        e = self.w.entries.made_by[value.name]
+        return e.op in POINTWISE and all(
+            a.type.shape in ((), shape) and self._over_itself(a, shape, target, targets) for a in e.args
+        )
 
     def _is_target(self, value: Operand, targets: Sequence[str]) -> bool:
         return self.w.entries.pointer(value) in targets

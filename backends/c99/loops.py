@@ -21,6 +21,8 @@ LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
 FETCHED_AHEAD = 512
 """Entries from which a row of data lies on several pages, at whose ends processors stop to fetch ahead on their own."""
+FEW = 8
+"""Entries from which a look for NaN in vectors takes less than one beside each comparison."""
 TAKES_LONG = frozenset({"exp", "log", "log1p", "expm1", "pow"})
 """Operations by which a loop takes as long as memory takes to bring the rows of the next round."""
 Part = tuple[str, Equation]
@@ -68,6 +70,10 @@ def rows_ahead(inputs: Iterable[Var]) -> dict[str, int]:
 
 def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     """Equations that share a loop."""
+    if all(accumulates(e) and not e.outs[0].type.shape for e in equations):
+        equations = [e for e in equations if not _extreme(w, shape, e)]
+    if not equations:
+        return
     for e in equations:
         _begin(w, e)
     sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
@@ -79,6 +85,16 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     with w.loops(shape) as index:
         for e in equations:
             _turn(w, e, index)
+
+
+def _extreme(w: Writer, shape: Shape, e: Equation) -> bool:
+    """True after writing the largest or least entry of a short array in memory, one comparison after the other; NaN is looked for apart."""
+    (out,), several = e.outs, e.op in ("max", "min") and c_type(e.args[0].type) == "double" and shape[-1] >= FEW
+    if not several or out.type.shape or _parts(w, shape, [e]) > 1 or (place := w.entries.pointer(e.args[0])) is None:
+        return False
+    w.line(f"const double {out.name} = @{'largest' if e.op == 'max' else 'least'}({place}, {math.prod(shape)});")
+    w.entries.places[out.name] = out.name
+    return True
 
 
 def _begin(w: Writer, e: Equation) -> None:

@@ -211,13 +211,19 @@ static const void *const *drawn(Stepper *s) {
 }
 
 static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t given, PyObject *names) {
-    if (given || names || s->busy || at_horizon(s) || s->decide(s->self, drawn(s), s->space) != 0) {
+    const Form *forms = s->forms + s->inputs;
+    const bool usual = !given && !names && !s->busy && !at_horizon(s), alone = usual && s->decisions == 1;
+    PyObject *only = alone ? PyArray_SimpleNew(forms->axes, forms->shape, forms->type) : NULL; /* written where it goes */
+    if (alone && !only) {
+        return NULL;
+    }
+    if (!usual || s->decide(s->self, drawn(s), only ? PyArray_DATA((PyArrayObject *)only) : s->space) != 0) {
+        Py_XDECREF(only);
         return PyObject_Vectorcall(s->slow_decide, args, given, names); /* which says what is wrong with arguments */
     }
     s->answered = *s->round;
-    const Form *forms = s->forms + s->inputs;
-    if (s->decisions == 1) {
-        return array_of(forms, s->space);
+    if (only) {
+        return only;
     }
     PyObject *all = PyDict_New();
     const double *from = s->space;

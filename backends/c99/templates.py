@@ -95,6 +95,21 @@ def _joined(op: str, step: str, count: int) -> tuple[str, str]:
     return f"{op}_of_{count}", "\n".join((f"double @{op}_of_{count}(double *v) {{", *turns, "    return v[0];", "}"))
 
 
+def _extreme(name: str, sign: str, end: str) -> str:
+    """Function that finds the largest or least entry; NaN is looked for apart, which vectorizes, so that the chain is of one operation."""
+    return f"""double @{name}(const double *v, int n) {{
+    double found = {end};
+    int64_t wrong = 0;
+    for (int i = 0; i < n; ++i) {{
+        found = v[i] {sign} found ? v[i] : found;
+    }}
+    for (int i = 0; i < n; ++i) {{
+        wrong |= v[i] != v[i] ? -1 : 0;
+    }}
+    return wrong ? NAN : found;
+}}"""
+
+
 HELPERS: dict[str, str] = {
     # The place of the first entry outside; the first loop has no way out in its middle, so that it vectorizes.
     "outside": """int @outside(const double *v, int n, double lower, double upper) {
@@ -256,6 +271,10 @@ HELPERS: dict[str, str] = {
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
+    **{
+        name: _extreme(name, sign, end)
+        for name, sign, end in (("largest", ">", "-INFINITY"), ("least", "<", "INFINITY"))
+    },
     "at_least": "double @at_least(double a, double b) { return b > a ? b : a; }",
     "at_most": "double @at_most(double a, double b) { return b < a ? b : a; }",
     **dict(

@@ -64,13 +64,13 @@ class Intake:
         return values
 
     def __call__(self, given: Mapping[str, Any]) -> list[Any]:
-        """Copies of the given values, all of them within their bounds."""
+        """Copies of the given values, all of them within their bounds; reals without axes as Python's numbers, which count faster."""
         values = self.arrays(given)
         if values:
             entries = np.concatenate(values, axis=None)
             if not ((self.lower <= entries) & (entries <= self.upper)).all():
                 raise self._wrong_entry(values)
-        return values
+        return [v if v.ndim else v[()] if INTEGERS and v.dtype.kind == "i" else v.item() for v in values]
 
     def _array(self, name: str, given: Any, stream: Stream) -> np.ndarray[Any, Any]:
         """Copy of a given value, of the stream's kind."""

@@ -27,7 +27,7 @@ from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
-from oco.compiler.ir.program import ROUND, DType, Field, Function, Program
+from oco.compiler.ir.program import ROUND, DType, Field, Function, Global, Program
 from oco.dsl.labels import Axes
 
 _RULE = 100
@@ -186,8 +186,8 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     names = {f.name for f in entries}
     entries = [f for f in program.entries if f.name in names]
     functions, read = used_by(program, entries)
-    constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]
-    if constants:
+    constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read if not g.beside_arrays]
+    if read:
         yield _heading("Constants")
         yield ""
     if any("unpacked(" in source for _, source, _ in constants):
@@ -199,6 +199,7 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
         else:
             yield from (f"# {part}" for part in textwrap.wrap(why, _RULE - 2))
             yield line
+    yield from _numbers([g for g in read if g.beside_arrays])
     yield ""
     yield _heading("The rule")
     nonzero = {g.var.name for g in program.constants if g.value.shape == () and g.value != 0}
@@ -213,6 +214,14 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     yield from text
     yield ""
     yield ""
+
+
+def _numbers(constants: Sequence[Global]) -> Iterator[str]:
+    """Numbers that stand beside arrays, as arrays without axes."""
+    if constants:
+        yield ""
+        yield "# Numbers beside arrays: NumPy takes arrays without axes sooner than numbers of Python's"
+        yield from (f"{g.var.name} = np.array({array_source(g.value)})" for g in constants)
 
 
 def _interface(program: Program, contract: Contract, read: Collection[str]) -> Iterator[str]:

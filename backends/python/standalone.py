@@ -164,7 +164,7 @@ class Learner:
         """Contexts of this round, taken where they are given. ValueError where they are missing or change."""
         known = self._context
         if given:
-            values = {name: v[()] for name, v in zip(CONTEXT, self._take_context(given))}
+            values = dict(zip(CONTEXT, self._take_context(given)))
             changed = [name for name, old in (known or {}).items() if not np.array_equal(old, values[name])]
             if changed:
                 raise ValueError(f"round {self.round} was decided with another {changed[0]}")
@@ -184,7 +184,7 @@ class Learner:
             streams |= self._learn_context({name: streams[name] for name in CONTEXT if name in streams})
         if PREVIOUS:
             streams |= {name: self._values[STATE.index(own)] for name, own in PREVIOUS.items()}
-        values = [v[()] for v in self._take(streams)]
+        values = self._take(streams)
         if self._decision is None:
             raise RuntimeError(
                 f"round {self.round} is observed before it was decided: call `decide` first, once a round"

@@ -32,9 +32,14 @@ def _infix(symbol: str, level: Level) -> Template:
     return lambda args, e: infix(symbol, level, args, _made(e))
 
 
+def _number(text: Text) -> Text:
+    """Number of Python's, which counts twice as fast as NumPy's, of one that NumPy gives; arrays as they are."""
+    return replace(call("float", [text], text.type), weak=True) if text.type == Type(DType.FLOAT) else text
+
+
 def _matrix_product(args: Sequence[Text], e: Equation) -> Text:
     """Product `a.dot(b)`, which for small arrays takes half the time of `a @ b`."""
-    return method(args[0], "dot", args[1].code, _made(e))
+    return _number(method(args[0], "dot", args[1].code, _made(e)))
 
 
 def _compare(symbol: str) -> Template:
@@ -93,7 +98,7 @@ def _extreme(name: str, word: str, careful: str) -> Template:
 def _method(name: str) -> Template:
     def write(args: Sequence[Text], e: Equation) -> Text:
         axis = dict(e.attrs).get("axis")
-        return method(args[0], name, "" if axis is None else f"axis={axis}", _made(e))
+        return _number(method(args[0], name, "" if axis is None else f"axis={axis}", _made(e)))
 
     return write
 

@@ -154,7 +154,10 @@ def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: 
     rule = executed(program, plan.compiled("numpy").source, [program.init, program.decide, program.update])
     init, decide, update = (rule[f.name] for f in (program.init, program.decide, program.update))
     alone, draws = plan.canonical.feedback is not Feedback.FULL, [*zip(*drawn_numbers(plan, rounds))] or [()] * rounds
-    given = [[float(np.sin(t))] if alone else [data[f.name][t] for f in plan.program.feedback] for t in range(rounds)]
+    given = [
+        [float(np.sin(t))] if alone else [number_or_row(data[f.name][t]) for f in plan.program.feedback]
+        for t in range(rounds)
+    ]
     decided: dict[str, list[np.ndarray]] = {}
 
     def emitted() -> None:
@@ -177,6 +180,11 @@ def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: 
         emitted(), written()
         same(np.array(decided["written"]), np.array(decided["emitted"]))
     return works
+
+
+def number_or_row(value: np.ndarray) -> float | np.ndarray:
+    """Value of a round as learners hand it to a rule: a number of Python's where it has no axes."""
+    return value if np.ndim(value) else float(value)
 
 
 def by_hand(plan: Plan, file: str, flags: tuple[str, ...], data: Mapping[str, np.ndarray]) -> Callable[[], np.ndarray]:

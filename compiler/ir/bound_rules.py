@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from oco.compiler.ir.program import Equation, Literal
+from oco.compiler.ir.program import DType, Equation, Literal
 
 _ROUNDING = 1 - 1e-15
 
@@ -48,6 +48,11 @@ def first(e: Equation, args: Sequence[float | None]) -> float | None:
     return args[0]
 
 
+def converted(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a truth value as a number, which is 0 or 1, and of a number."""
+    return 0.0 if e.args[0].type.dtype is DType.BOOL else args[0]
+
+
 def total(e: Equation, args: Sequence[float | None]) -> float | None:
     """Lower bound of a sum of entries: 0 where none is negative."""
     return 0.0 if args[0] is not None and args[0] >= 0 else None
@@ -73,9 +78,9 @@ def chosen(e: Equation, args: Sequence[float | None]) -> float | None:
     return of_all(min)(e, args[1:])
 
 
-def square(e: Equation, args: Sequence[float | None]) -> float | None:
-    """Bound of an inner product, known where a vector meets itself."""
-    return 0.0 if e.args[0] == e.args[1] else None
+def inner_product(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Bound of an inner product: 0 where no factor is negative, or a vector meets itself."""
+    return 0.0 if e.args[0] == e.args[1] or all(a is not None and a >= 0 for a in args) else None
 
 
 smallest: BoundRule = of_all(lambda *bounds: min(bounds))

@@ -99,7 +99,7 @@ _BOUNDS: dict[str, BoundRule] = {
     "abs": bound.absolute,
     "sqrt": bound.root,
     "exp": bound.nonnegative,
-    "to_float": bound.first,
+    "to_float": bound.converted,
     "add": bound.sum_of_two,
     "mul": bound.product,
     "div": bound.quotient,
@@ -187,7 +187,7 @@ def _products_and_shapes() -> Iterator[Op]:
         "product of matrices and vectors",
         accepts=(FLOAT,),
         expensive=True,
-        least=bound.square,
+        least=bound.inner_product,
         lanes=lanes.matmul_lanes,
         marks=marks.matmul_marks,
     )

@@ -17,6 +17,8 @@ from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.inner_loops import inner_loops_at_once
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
+from oco.compiler.ir.masked_sums import sum_under_masks
+from oco.compiler.ir.numbers_beside_arrays import keep_numbers_as_arrays
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
@@ -66,14 +68,16 @@ CALLS: dict[str, Pass] = {
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "dot-products": make_dot_products,
-    "sums": sum_by_ones,
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,
+    "masked-sums": sum_under_masks,
+    "sums": sum_by_ones,
     "gathers": gather_before_loops,
     "few-rows": reduce_by_rows,
     "lifting": lift_arrays,
     "common-subexpressions": share_subexpressions,
+    "numbers-beside-arrays": keep_numbers_as_arrays,
     "dead-code": remove_dead_code,
 }
 """Passes for targets where every operation is a call, after the others."""

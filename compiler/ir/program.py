@@ -146,11 +146,15 @@ class Field:
 
 @dataclass(frozen=True, eq=False)
 class Global:
-    """A constant of the program: its variable, its value, and where the value came from (`1/T (Theorem 1)`)."""
+    """A constant of the program: its variable, its value, and where the value came from (`1/T (Theorem 1)`).
+
+    `beside_arrays`: it is a number that is read beside arrays alone.
+    """
 
     var: Var
     value: np.ndarray[Any, Any]
     why: str = ""
+    beside_arrays: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions
 from oco.dsl.magnitudes import TINY
 
 FEWEST = 4
@@ -26,26 +27,30 @@ def multiply_by_reciprocals(program: Program) -> Program:
     """Put products with a reciprocal in the place of divisions that share it."""
     constants = {g.var.name: float(g.value.min()) for g in program.constants if g.value.size}
     bounds = lower_bounds(program)
+    read = {f.name: set(bound_names(f.body)) for f in all_functions(remove_dead_code(program))}
 
     def changed(f: Function) -> Function:
         taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        return replace(f, body=_Reciprocals({**constants, **bounds[f.name]}, taken).block(f.body, {}, {}))
+        rewriting = _Reciprocals({**constants, **bounds[f.name]}, taken, read.get(f.name, set()))
+        return replace(f, body=rewriting.block(f.body, {}, {}))
 
     return map_functions(program, changed)
 
 
 @dataclass(frozen=True)
 class _Reciprocals:
-    """Rewriting of one function, with lower bounds of its values and the names that are taken in it."""
+    """Rewriting of one function, with lower bounds of its values, the names that are taken in it, and those of what is read in the end."""
 
     least: Bounds
     taken: set[str]
+    read: Collection[str]
 
     def block(self, block: Block, known: Mapping[str, Var], outer: Mapping[str, Equation]) -> Block:
         """The block, with reciprocals of those outside it by the name of what they are of."""
         known, results = dict(known), list[Equation]()
         made_by = {**outer, **{v.name: e for e in block.equations for v in e.outs}}
-        divisors = [e.args[1].name for e in block.equations if e.op == "div" and isinstance(e.args[1], Var)]
+        quotients = (e for e in block.equations if e.op == "div" and e.outs[0].name in self.read)
+        divisors = [e.args[1].name for e in quotients if isinstance(e.args[1], Var)]
         times = Counter(_root(made_by.get(name)) or name for name in divisors)
         for e in block.equations:
             if e.blocks:

@@ -336,7 +336,7 @@ class _LineSearch:
         share, _, _, _, _, _, dual_value, _, _, g, *flat = t.while_(not_converged, again, begin)
         *before, x = self.points(tuple(flat))
         named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
-        lam = t.name("lam", self.lam + share * self.step)
+        lam = t.name("lam", t.maximum(self.lam + share * self.step, 0.0))
         return (lam, t.name("dual_value", dual_value), t.name("g_x", g), *_flat(named))
 
     def at(self, share: Value, near: list[Point]) -> tuple[Value, ...]:

@@ -26,6 +26,7 @@ import numpy as np
 from oco.compiler.algorithms.detected_seasons import DetectedSeasons, seasons_tried
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.algorithms.profiles import ROWS, Profiles
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import (
@@ -46,6 +47,7 @@ from oco.compiler.problem.stream_ranges import may_forecast
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
+from oco.dsl.limits import MOST_NUMBERS
 
 Floats = np.ndarray[Any, Any]
 FORGETTING = (0.08, 0.0, 0.5, 1.0)
@@ -59,18 +61,20 @@ SHIFT_RATE = 0.02
 """Least rate of these shifts, in three usual sizes of the errors, whose average forgets at the same rate."""
 STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
-MOST_CONTEXTS = 30
-"""Entries of contexts that a regression takes: it solves a system of their number each round."""
 SHRINK = 1e-9
 AVERAGE = "average"
 """State under delays: averages of the data."""
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
-    """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
+    """Contexts of a regression: those that pick no entries; none where nothing is predicted, or they are too many to solve a system of
+    their number each round, or to keep its numbers.
+    """
     own = [s.name for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
     size = sum(math.prod(shape_now(canonical, n)) for n in own)
-    return tuple(own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+    predicted = predicted_of(canonical).size
+    fits = size <= MAX_DENSE_ORDER and size * predicted <= MOST_NUMBERS
+    return tuple(own) if fits and predicted else ()
 
 
 def shape_now(canonical: Canonical, context: str) -> tuple[int, ...]:

@@ -60,6 +60,13 @@ class Allowance:
             self._refuse(short)
         return short <= 1
 
+    def fits(self, count: float, usual: float) -> bool:
+        """True if a search over so many things is tried: `usual` of them, times the effort. False where it is to give up."""
+        times = count / (usual * self.effort)
+        if times > 1:
+            self._refuse(times)
+        return times <= 1
+
     def part(self, share: float) -> Allowance:
         """An allowance for one search, of which each step is a step of this one too: at most a share of all its steps."""
         return Allowance(share * self.steps, self.effort, self)

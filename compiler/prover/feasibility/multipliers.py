@@ -20,7 +20,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
-from oco.compiler.prover.vector import MOST_SLOPES
+from oco.compiler.prover.vector import USUAL_SLOPES
 from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ def fits(setting: ProofContext) -> bool:
     """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
-    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_SLOPES
+    return (sum(h.size for h in c.equalities) + hulls) * c.size <= USUAL_SLOPES
 
 
 def equality_rows(scenario: Scenario) -> EqualityRows:

@@ -227,9 +227,3 @@ def separating(scenario: Scenario, rows: EqualityRows) -> Witness | None:
                 words = f"{label} is {word} its right side everywhere in the domain: it can hold on the boundary alone"
                 return Witness({label: sign}, -lowest, words)
     return None
-
-
-def mean_value(scenario: Scenario, x: Mapping[str, Floats]) -> Floats:
-    """E h at a decision, all rows."""
-    parts = [np.ravel(at_mean(c.expr, scenario, x)) for c in scenario.setting.canonical.equalities]
-    return np.concatenate([np.zeros(0), *parts])

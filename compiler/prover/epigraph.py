@@ -92,7 +92,7 @@ def kinks_hinder(canonical: Canonical) -> bool:
 
 
 def epigraph(canonical: Canonical) -> Epigraph:
-    """The lifted problem of one whose constraints have kinks. Raises Unliftable."""
+    """The lifted problem of one whose constraints have kinks. Raises NoEpigraph."""
     lifting = _KinkNames()
     roots = tuple(replace(c, expr=rewrite(c.expr, lifting.of(c))) for c in canonical.inequalities)
     count = sum(node.size for node in lifting.nodes)

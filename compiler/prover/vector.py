@@ -51,8 +51,8 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
     slopes = _slopes(setting, expr)
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
         value = np.inf if slopes is None else measure(slopes)
-        why = Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value)
-        yield bounded(f"{prefix}.{key}", value, why if slopes else setting.search.ended(f"`{prefix}.{key}`", None))
+        largest = Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value)
+        yield bounded(f"{prefix}.{key}", value, largest if slopes else setting.search.ended(f"`{prefix}.{key}`", None))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
     curvature = 0.0 if flat else _largest_curvature(setting, expr)
     why = "every entry is affine" if flat else f"{words}: {number(curvature)}"

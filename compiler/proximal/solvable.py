@@ -52,8 +52,8 @@ def solver_objection(s: Situation) -> Objection | None:
             kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
             structure, label = above.canonical.structure
             pieces = len(above.owner)
-        except NoEpigraph as found:
-            why = found.why
+        except NoEpigraph as error:
+            why = error.why
     for c in s.canonical.inequalities:
         if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
             return _unsolved(s, c, why)
@@ -93,13 +93,12 @@ def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
     for d in s.domains:
         if why := d.expensive.get("project_jacobian"):
             message = f"moving its decisions to what is known before them needs a projection onto {d}: {why}"
-            way = ask_for_it("decide in a set that has one, such as a box, a ball or a simplex")
-            results.append(Objection(message, way, slow=True))
+            results.append(Objection(message, "decide in a set that has one, such as a box, a ball or a simplex"))
     try:
         if kinks_hinder(rows):
             epigraph(rows)
-    except NoEpigraph as found:
-        results.append(Objection(f"no decision is moved to what is known before it, {labels}: {found.why}"))
+    except NoEpigraph as error:
+        results.append(Objection(f"no decision is moved to what is known before it, {labels}: {error.why}"))
     unbounded = [c for c in rows.inequalities if c in nonlinear and not has_kinks(c)]
     results += [_unsolved(s, c, "") for c in unbounded if s.entries(c.label, c.shape, "smoothness.l2") is None]
     return tuple(results)

@@ -10,7 +10,7 @@ import pytest
 from test_architecture import MODULES, ROOT
 
 NAMES = re.compile(
-    r"_?((MOST|LEAST|LARGEST|LONGEST|DEEPEST|FEWEST|MAX|MANY|STEPS|ITERATIONS|TRIES|SECONDS|DEPTH|PASSES)(_[A-Z_]+)?"
+    r"_?((MOST|LEAST|LARGEST|LONGEST|DEEPEST|FEWEST|MAX|MANY|USUAL|STEPS|ITERATIONS|TRIES|SECONDS|DEPTH|PASSES)(_[A-Z_]+)?"
     r"|[A-Z_]+_(LIMIT|STEPS|SECONDS|ROUNDS|ENTRIES|TRIES|PASSES))"
 )
 """Names of constants that say how much is done, taken or shown."""

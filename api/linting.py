@@ -83,7 +83,7 @@ def lint(
     wanted, model = frozenset(codes), written.model()
     results = list(lint_text(written.source, model, wanted))
     if any(RULES[code] is not Reads.TEXT for code in wanted):
-        with contained("linting"):
+        with contained("linting this model"):
             results += without_allowed(_deeper(model, wanted, data, effort))
     kept = dict.fromkeys(d for d in results if d.code in wanted)
     return tuple(sorted(kept, key=lambda d: (d.span.start if d.span else -1, d.code)))

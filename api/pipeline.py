@@ -46,7 +46,7 @@ def check(
     from oco.compiler.prover.search_budget import SearchBudget
     from oco.facts import Facts
 
-    with contained("checking"):
+    with contained("checking this model"):
         bound, budget = _bound(model, params), SearchBudget(effort)
         if data is None:
             facts = Facts.of(check_canonical(bound, canonical(bound), budget=budget))
@@ -119,7 +119,7 @@ def compile(
         from oco.evaluation.data import check_source, load_data, problem_for, problem_of
 
         check_source(data)
-    with contained("compiling"):
+    with contained("compiling this model"):
         bound = _bound(model, params)
         if data is not None:
             data = load_data(problem_of(bound, data), data, seed=seed, on_missing=on_missing)
@@ -173,7 +173,7 @@ def planned(
     from oco.tuning import PILOT_SECONDS, piloted, rounds_given, tuned
 
     kind = LEAST if settings is None else settings
-    with contained("compiling"):
+    with contained("compiling this model"):
         problem = problem if isinstance(problem, Canonical) else canonical(problem)
         seen = None if data is None else rounds_given(problem, data, seed)
         plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort, seen=seen), backend)
@@ -214,7 +214,7 @@ def tune(
     from oco.tuning import TUNING_SECONDS, tuned
 
     check_source(data)
-    with contained("tuning"):
+    with contained("tuning this model"):
         problem = problem_of(_bound(model, params), data)
         source = None if data is None else load_data(problem, data, seed=seed)
         kind = None if algorithm is None else "optimal"
@@ -266,7 +266,7 @@ def restore_fleet(
     require(path, (str, os.PathLike), "the path of a saved fleet")
     saved = read_fleet(path)
     plan = Plan.from_recipe(saved.about.get("recipe"), backend or usable(saved.about.get("backend")))
-    with contained("restoring"):
+    with contained("restoring this model"):
         fleet = plan.fleet(saved.about["size"], workers=workers, timeout=timeout)
         fleet._restore(saved)
         return fleet
@@ -312,7 +312,7 @@ def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> Learner:
     from oco.plan import Plan
 
     require(plan, Plan, "a plan", "oco.compile(model) makes one")
-    with contained("compiling"):
+    with contained("compiling this model"):
         return plan.alerting(alpha).learner(**options)
 
 

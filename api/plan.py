@@ -87,7 +87,7 @@ class Plan(core.Plan, Differentiable, Suggesting):
     @lru_cache(maxsize=RESTORED)
     def _of_words(cls, words: str, target: str | None, precision: str) -> Self:
         known = Recipe.of_words(words)
-        with contained("restoring"):
+        with contained("restoring this model"):
             model = parse(known.model, name=known.name)
             options: Any = {"tradeoff": known.tradeoff, "effort": known.effort, "season": known.season}
             made = core.compile_plan(model, known.algorithm, known.settings or known.mode, **options)
@@ -396,5 +396,5 @@ class Plan(core.Plan, Differentiable, Suggesting):
 def restored_learner(state: Mapping[str, Any], backend: str | None = None) -> Learner:
     """Learner from a state and the recipe in it; on the backend that saved it where that works here and none is named."""
     plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
-    with contained("restoring"):
+    with contained("restoring this model"):
         return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from traceback import format_exception, walk_tb
 from typing import Any
 
 from oco.dsl.source import Span
 
 MOST_MISTAKES = 100
 """Limit on the mistakes reported for a text: each needs a search for its line, its place and the nearest correct word."""
+
+BUG = "OCO999"
+"""Code of what never should happen, whatever the input is."""
 
 MEANT = "did you mean `"
 """Beginning of a hint that names the word to write in place of the one that the span holds."""
@@ -144,8 +148,9 @@ class OcoError(Exception):
         return "\n\n".join(d.render() for d in self.diagnostics)
 
     def _render_traceback_(self) -> list[str]:
-        """Lines that a notebook shows instead of a traceback: the input is wrong, not a line of the package."""
-        return str(self).splitlines()
+        """Lines that a notebook shows instead of a traceback: the input is wrong, not a line of the package. A bug has its own."""
+        bug = self.__cause__ if self.code == BUG else None
+        return [*([] if bug is None else "".join(format_exception(bug)).splitlines()), *str(self).splitlines()]
 
 
 class InternalError(Exception):
@@ -161,18 +166,38 @@ LIMITS = (RecursionError, MemoryError, ArithmeticError)
 
 @contextmanager
 def contained(doing: str) -> Iterator[None]:
-    """Let only OcoError out: an internal limit as OCO133, any other exception as OCO999, a bug to report, with its
-    cause.
+    """Let only OcoError out, and broken pipes: an internal limit as OCO133, any other exception as OCO999, a bug to report, with
+    its cause and the line that raised it.
+
+    doing  subject of the sentence: "reading this model", "`oco run`"
     """
     try:
         yield
-    except OcoError:
+    except (OcoError, BrokenPipeError):  # that nobody reads on is no bug
         raise
     except Exception as error:
-        kind = type(error).__name__
-        if isinstance(error, LIMITS) or kind == "LinAlgError":
-            raise fail("OCO133", f"{doing} this model went beyond what can be worked with ({kind}: {error})") from error
-        raise fail("OCO999", f"{doing} this model failed inside oco ({kind}: {error})") from error
+        raise unforeseen(error, doing) from error
+
+
+def unforeseen(error: Exception, doing: str) -> OcoError:
+    """Error for an exception that nothing foresaw: OCO133 where a limit of numbers, memory or nesting is met, else OCO999.
+
+    doing  as for `contained`
+    """
+    kind = type(error).__name__
+    if isinstance(error, LIMITS) or kind == "LinAlgError":
+        return fail("OCO133", f"{doing} went beyond what can be worked with ({kind}: {error})")
+    return OcoError(Diagnostic(BUG, f"{doing} failed inside oco ({kind}: {error})", note=_place(error)))
+
+
+def _place(error: Exception) -> str:
+    """Innermost line of this package in the traceback of an exception: `at oco.dsl.load:35, in parse`; "" where there is none."""
+    own = [
+        (frame.f_globals["__name__"], line, frame.f_code.co_name)
+        for frame, line in walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == "oco"
+    ]
+    return "at {}:{}, in {}".format(*own[-1]) if own else ""
 
 
 def require(value: object, kinds: type | tuple[type, ...], what: str, hint: str = "") -> None:

@@ -36,6 +36,9 @@ MOST_TEXT_BYTES = 2**28
 LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
 """Characters of a number in a text file, and of a line: a file that `gzip` unpacks may be one line."""
 
+LARGEST_EXPONENT = 1000
+"""Exponent of a power, and terms of a series, in exact arithmetic: a power of a double has a thousand bits for each."""
+
 MOST_FIXED = 160 * 10**6
 """Bytes that the packed files of a model may unpack to."""
 

@@ -30,7 +30,7 @@ def parse(
     """
     require(text, str, "the text of a model", "oco.load(path) reads a file")
     require(params, (Mapping, type(None)), "values by the names of params")
-    with contained("reading"):
+    with contained("reading this model"):
         file, errors = parse_file(Source(name, text))
         model = resolve(file, params, None if folder is None else Path(folder), errors)
     log.info("%s: model %s is read", name, model.name)

@@ -118,11 +118,6 @@ def div_down(a: Array, b: Array) -> Array:
     return quotients(a, b)[0]
 
 
-def div_up(a: Array, b: Array) -> Array:
-    """Quotient rounded up, with the conventions of `quotients`."""
-    return quotients(a, b)[1]
-
-
 def _sqrt_remainder(x: Array, root: Array) -> Array:
     p = root * root
     return np.where(x == 0, 0.0, (x - p) - _product_error(root, root, p))

@@ -25,6 +25,9 @@ SECONDS_TO_START = 4.0
 """Seconds until new processes have begun: they load this package and compile the model anew."""
 SECONDS_TO_ANSWER = 5.0  # seconds that a cluster has to answer, before an error says that none does
 
+ENDED = "its process ended before it was done"
+"""Reason of a run whose worker was killed, as where memory ends."""
+
 
 def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Run the jobs one after another in this process."""
@@ -58,7 +61,7 @@ class Processes:
                 try:
                     yield future.result()
                 except BrokenProcessPool:
-                    yield Outcome(waiting[future], error="its process ended before it was done")
+                    yield Outcome(waiting[future], error=ENDED)
             done = True
         finally:
             pool.shutdown(wait=done, cancel_futures=True)
@@ -133,8 +136,10 @@ class Ray:
                     job = waiting.pop(reference)
                     try:
                         yield ray.get(reference)
-                    except ray.exceptions.RayError as error:
+                    except ray.exceptions.RayTaskError as error:
                         yield Outcome(job, error=reason(error))
+                    except ray.exceptions.RayError as error:
+                        yield Outcome(job, error=f"{ENDED} ({type(error).__name__}: {error})")
 
     @contextmanager
     def connected(self) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import OcoError, unforeseen
 from oco.dsl.extras import require_package
 from oco.dsl.writing import write_text
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
@@ -109,13 +109,15 @@ class Work:
 
 
 def reason(error: Exception) -> str:
-    """Message of a failure: that of an OcoError, else the kind of error and its text. A remote error gives that of its
-    cause.
+    """Message of a failure: that of an OcoError, or the one for a bug; of the system its kind and its text. A remote error gives that of
+    its cause.
     """
     cause = getattr(error, "cause", None)
     if isinstance(cause, Exception):
         return reason(cause)
-    return str(error) if isinstance(error, OcoError) else f"{type(error).__name__}: {str(error).strip()}"
+    if isinstance(error, OSError):
+        return f"{type(error).__name__}: {str(error).strip()}"
+    return str(error if isinstance(error, OcoError) else unforeseen(error, "this run"))
 
 
 def outcome_of(job: Job, trace: MeasuredRun) -> Outcome:

@@ -67,6 +67,7 @@ LAZY = {
     "oco.cli.app": "within the handler of Ctrl-C, which may come while the command line loads",
     "oco.cli.command": "as `oco.cli.app`",
     "oco.cli.output": "as `oco.cli.app`; by errors",
+    "oco.cli.bug_report": "by bugs",
     "oco.lsp.server": "an extra; by `oco lsp`",
     "oco.cli.one_run": "loads the evaluation and its report; by `oco run`",
     "oco.cli.results": "loads tables of `rich`; by `oco run`",

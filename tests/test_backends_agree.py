@@ -24,7 +24,7 @@ from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.lowering.expressions import lower_expr
+from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.selection.choice import Applicability, Policy, choose
 from oco.compiler.selection.plan import analyzed, plan_of
@@ -149,8 +149,8 @@ def atom_program(k: int, case: Case, weights: np.ndarray[Any, Any]) -> Program:
     def measure(now: Any, x: Any, seen: Any) -> Any:
         env = {name: seen[name] for name in case.boxes}
         shapes = {name: shape for name, (shape, _) in case.boxes.items()}
-        found = [t.to_float(lower_expr(expr, t, env))]
-        found += [t.broadcast(t.to_float(lower_expr(slopes[n], t, env)), shapes[n]) for n in case.boxes]
+        found = [t.to_float(Lowering(t, env)(expr))]
+        found += [t.broadcast(t.to_float(Lowering(t, env)(slopes[n])), shapes[n]) for n in case.boxes]
         return t.lift(0.0), t.concat(*(t.reshape(v, (v.size,)) for v in found)), t.zeros((0,))
 
     return optimize(

@@ -14,7 +14,7 @@ from ir_programs import FLOAT, as_python, same_bits
 from oco.backends.contract import Contract, Range
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
-from oco.backends.python.module import emit, emit_rule
+from oco.backends.python.module import emit, rule_text
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret, run_function
 from oco.compiler.ir.passes import optimize, shorten
@@ -119,8 +119,13 @@ def run(folder, *arguments, code=None):
     return subprocess.run([sys.executable, "-I", "-c", text], capture_output=True, text=True, timeout=60)
 
 
+def rule_of(program: Program) -> str:
+    """Text of constants and functions that a learner inside the package executes."""
+    return rule_text(shorten(program), program.entries)
+
+
 def test_rule_reads_well(golden):
-    golden(emit_rule(queue_program()))
+    golden(rule_of(queue_program()))
 
 
 def test_head_reads_well(golden):
@@ -363,7 +368,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{a.shape}")
 def test_constants_keep_their_bits(array):
-    unpacked = ast.parse(emit_rule(packed_program()))
+    unpacked = ast.parse(rule_of(packed_program()))
     namespace = {"np": np}
     keep = [
         n

@@ -11,7 +11,7 @@ from atom_cases import CASES, FIXED_CASES, Case, each_case
 from oco.compiler.ir.interpret import run_function
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.lowering.expressions import Lowering, lower_expr
+from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.problem.jacobians import jacobian
 from oco.dsl.atoms.internal import INTERNAL
@@ -29,7 +29,7 @@ def lowered(expr: Expr, at: dict[str, np.ndarray]) -> np.ndarray:
     tracer = Tracer("test")
     function = tracer.function(
         "value",
-        lambda *vs: lower_expr(expr, tracer, dict(zip(values, vs))),
+        lambda *vs: Lowering(tracer, dict(zip(values, vs)))(expr),
         [(name, Type(kinds[name], v.shape)) for name, v in values.items()],
     )
     (found,) = run_function(function, list(values.values()), tracer.functions, tracer.constants)
@@ -180,7 +180,7 @@ def test_numbers_are_literals_and_arrays_are_constants() -> None:
     x = Name("x", Kind.DECISION, shape=(2,))
     expr = call("add", call("mul", 4, x), np.array([1.0, 2.0]))
     tracer = Tracer("test")
-    tracer.function("f", lambda v: lower_expr(expr, tracer, {"x": v}), [("x", Type(DType.FLOAT, (2,)))])
+    tracer.function("f", lambda v: Lowering(tracer, {"x": v})(expr), [("x", Type(DType.FLOAT, (2,)))])
     assert [g.value.tolist() for g in tracer.constants] == [[1.0, 2.0]]
 
 

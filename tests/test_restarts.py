@@ -208,12 +208,11 @@ using coldq-expert {settings}
 """
 
 
-def test_more_experts_than_there_is_room_for_are_refused():
-    for M in ("17", "100", "floor(log(1 + T) / log(2)) + 1"):
-        with pytest.raises(OcoError) as caught:
-            oco.compile(oco.parse(EXPERTS.format(settings=f"with M = {M}")))
-        assert caught.value.code == "OCO721" and "room for 16" in caught.value.message
-    assert oco.compile(oco.parse(EXPERTS.format(settings="with M = 16"))).program
+@pytest.mark.parametrize(("M", "rows"), [("16", 16), ("17", 17), ("100", 100), ("floor(log(1 + T) / log(2)) + 1", 32)])
+def test_there_is_room_for_the_experts_of_the_longest_epoch(M, rows):
+    """Of 2^31 - 1 rounds."""
+    plan = oco.compile(oco.parse(EXPERTS.format(settings=f"with M = {M}")))
+    assert plan.learner(backend="numpy").values["Q"].shape == (rows, 1)
 
 
 @pytest.mark.parametrize("backend", ["numpy", pytest.param("c", marks=needs_compiler)])

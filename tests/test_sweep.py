@@ -177,7 +177,8 @@ def test_whatever_a_run_fails_of_the_others_go_on(outcomes: list[Outcome]) -> No
         ]
 
     errors = [o.error for o in here(Work(execute), [Job("coldq", seed) for seed in range(3)])]
-    assert errors[0] == "KeyError: 'x'" and errors[2] == "OSError: [Errno 28] No space left on device"
+    assert "OCO999: this run failed inside oco (KeyError: 'x')" in errors[0] and "at oco.evaluation.sweep:" in errors[0]
+    assert errors[2] == "OSError: [Errno 28] No space left on device"
     assert "OCO825: there are no values" in errors[1] and "hint: give some" in errors[1]
 
 

@@ -1,7 +1,7 @@
 """The command line: `oco check | explain | compile | run | data | lint | fmt | help | algorithms | new`.
 
-Exit status: 0 done, 1 the model or the data is wrong, 2 the command was misused. Errors are for people on stderr; with `--json` they
-are for programs too, one document on stdout.
+Exit status: 0 done, 1 the model or the data is wrong, or a bug, 2 the command was misused. Errors are for people on stderr; with `--json`
+they are for programs too, one document on stdout.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from oco.cli.threads import one_thread
-from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.diagnostics import Diagnostic, OcoError, contained
 
 NEW_OBJECTS = 500_000  # between two searches for garbage: what a command imports and reads it keeps to its end
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
@@ -38,9 +38,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(argv: Sequence[str] | None) -> int:
+    """Exit status of a command. A bug ends it as any other error does, with its code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if argv is None:
+        with contained("this command"):
+            return _dispatched(words, own_process=argv is None)
+    except OcoError as error:
+        from oco.cli.bug_report import with_report
+        from oco.cli.output import show_diagnostics, show_error
+
+        reported = with_report(error, words)
+        show_error(reported)
+        if "--json" in words:
+            show_diagnostics(reported.diagnostics)
+    return 1
+
+
+def _dispatched(words: list[str], own_process: bool) -> int:
+    """Exit status of a command that ended, was misused or interrupted, or whose output nobody reads any more. Raises what it raises
+    otherwise.
+    """
+    try:
+        if own_process:
             one_thread()
         sys.unraisablehook = _raise_again
         gc.set_threshold(NEW_OBJECTS)
@@ -64,13 +83,6 @@ def _status(argv: Sequence[str] | None) -> int:
         # Python gives what is raised while a class is made as the cause of another error.
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
-    except OcoError as error:
-        from oco.cli.output import show_diagnostics, show_error
-
-        show_error(error)
-        if "--json" in words:
-            show_diagnostics(error.diagnostics)
-        return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 1

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oco.cli.bug_report import with_report
+from oco.cli.command import Invocation
 from oco.cli.options import STDIN, Json, OnMissing, Params, effort_of, param_values, rounds_of
 from oco.cli.output import note, show_diagnostic, show_json
 from oco.cli.progress import working
-from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
+from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, contained, fail
 from oco.dsl.source import Source
 from oco.dsl.suggest import nearest
 from oco.dsl.writing import read_text, write_text
@@ -64,13 +66,14 @@ def lint(
     counts: dict[str, int] = {}
     for path in files:
         try:
-            written = _read(path, param_values(param))
-            if fix:
-                written, counts[str(path)] = repaired(written, codes)
-                _write(path, written, counts[str(path)])
-            diagnostics += _warnings(path, written, codes, (data, on_missing), (effort_of(context), as_json))
+            with contained(f"linting {path}"):  # a bug leaves the other files their warnings
+                written = _read(path, param_values(param))
+                if fix:
+                    written, counts[str(path)] = repaired(written, codes)
+                    _write(path, written, counts[str(path)])
+                diagnostics += _warnings(path, written, codes, (data, on_missing), (effort_of(context), as_json))
         except OcoError as error:
-            diagnostics += error.diagnostics
+            diagnostics += with_report(error, context.ensure_object(Invocation).words).diagnostics
     _show(diagnostics, counts, as_json)
     if diagnostics:
         raise typer.Exit(1)

@@ -132,13 +132,6 @@ def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> Non
         o.check_outputs([out / name for name in result_files()], force, inputs, "--out")
 
 
-def _planned_for(source: Data, loaded: Model, *choices: Any, **options: Any) -> Plan:
-    """Plan for the rounds of a source, with the arguments of `planned`."""
-    from oco.evaluation.data import problem_for
-
-    return planned(problem_for(loaded, source), *choices, **options)
-
-
 def _tuned(
     model: Model, source: Data, name: str | None, backend: str | None, tradeoff: float, effort: float
 ) -> tuple[Plan, Data]:

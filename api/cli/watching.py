@@ -14,6 +14,7 @@ import typer
 
 from oco.cli.options import Json
 from oco.cli.output import say, show_json
+from oco.dsl.diagnostics import OcoError, contained
 from oco.evaluation.report.watch_page import watch_page
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ class WatchServer(ThreadingHTTPServer):
         """Address of the page."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
+    def state(self) -> dict[str, Any]:
+        """Rounds for the page, as `Follower.read` gives them; of a bug its text alone, as `problem`."""
+        try:
+            with self.turn, contained("reading this journal"):
+                return self.follower.read()
+        except OcoError as error:
+            return {"version": 1, "folder": str(self.follower.folder), "problem": str(error), "rounds": []}
+
 
 class _Handler(BaseHTTPRequestHandler):
     server: WatchServer
@@ -49,8 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/":
             self._send("text/html; charset=utf-8", watch_page())
         elif self.path == "/rounds.json":
-            with self.server.turn:
-                self._send("application/json", json.dumps(self.server.follower.read()))
+            self._send("application/json", json.dumps(self.server.state()))
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
 

@@ -101,11 +101,6 @@ class Entries:
         e = self.made_by[operand.name]
         return self.pointer(e.args[0]) if e.op == "reshape" and e.args[0].type.shape else None
 
-    def is_transposed(self, operand: Operand) -> bool:
-        """True where the entries of a column, not of a row, are adjacent in memory."""
-        e = None if not isinstance(operand, Var) or operand.name in self.places else self.made_by[operand.name]
-        return e is not None and e.op == "transpose"
-
 
 def stretched(index: Index, shape: Sequence[int]) -> list[str]:
     """Index into an argument that broadcasts to the shape of the result."""

@@ -150,14 +150,6 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
     }
 
 
-def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collection[str] = ()) -> str:
-    """Text of constants and functions alone, of all entries or of these: what a learner inside this package executes.
-
-    `skip` names passes to leave out.
-    """
-    return rule_text(shorten(program, skip), entries or program.entries)
-
-
 def rule_text(program: Program, entries: Sequence[Function]) -> str:
     """Text of constants and of entries by these names, of a program after the passes for NumPy."""
     rule = list(_rule(program, entries))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.predicted_round import picking, predicted_of, within_ranges
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.limits import MOST_NUMBERS
 
-MOST_CONTEXTS = 30
-"""Entries of contexts that a regression takes: it solves a system of their number each round."""
 SHRINK = 1e-9
 STACKED_SHRINK = 4.0
 """Rounds by which both factors of a stack are shrunk: until more have come, the contexts alone say more."""
@@ -32,10 +32,14 @@ SYMBOLS = {
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
-    """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
+    """Contexts of a regression: those that pick no entries; none where nothing is predicted, or they are too many to solve a system of
+    their number each round, or to keep its numbers.
+    """
     own = [s.name for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
     size = sum(math.prod(shape_now(canonical, n)) for n in own)
-    return tuple(own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+    predicted = predicted_of(canonical).size
+    fits = size <= MAX_DENSE_ORDER and size * predicted <= MOST_NUMBERS
+    return tuple(own) if fits and predicted else ()
 
 
 def shape_now(canonical: Canonical, context: str) -> tuple[int, ...]:

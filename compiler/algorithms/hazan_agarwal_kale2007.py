@@ -44,6 +44,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.proximal.norm_step import NormStep
+from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
@@ -122,7 +123,7 @@ def _small(s: Situation) -> Objection | None:
     if s.canonical.size <= MAX_DENSE_ORDER:
         return None
     message = f"it solves systems of the size of the decision, {s.canonical.size} entries"
-    return Objection(message, f"decide on at most {MAX_DENSE_ORDER} entries, or write `using ogd`")
+    return Objection(message, ask_for_it(f"decide on at most {MAX_DENSE_ORDER} entries"), slow=True)
 
 
 EXP_CONCAVE = Hypothesis("exp(-theta f_t) is concave.", _exp_concave, ("loss.exp_concavity",))

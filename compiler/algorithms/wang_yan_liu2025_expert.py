@@ -42,11 +42,10 @@ from oco.compiler.theory.theorems import (
     needed,
 )
 from oco.dsl.diagnostics import fail
+from oco.dsl.limits import MOST_NUMBERS
 from oco.dsl.magnitudes import HUGE, SMALLEST
 from oco.dsl.statements import Measure
 
-MOST_EXPERTS = 16
-"""Limit on the experts of a restarted method, whose epochs have ever more of them: enough for 2^31 rounds."""
 INT32_MAX = 2**31 - 1  # counters of epochs fit an int of C
 
 
@@ -54,7 +53,7 @@ class ColdqExpert:
     """M copies of Algorithm 1, each with its own decision in its gradient and queue; the weighted mean is played."""
 
     def init(self, p: Problem, start: Point) -> State:
-        experts = p.whole("M") if p.epoch is None else _most_experts(p.spec.settings)
+        experts = p.whole("M") if p.epoch is None else _most_experts(p)
         m, M = np.arange(1, experts + 1), p.count_of("M")
         prior, why = 1 / (m * (m + 1)), "w_1[m] = (M + 1) / (m (m + 1) M)"
         if isinstance(M, float):
@@ -82,7 +81,7 @@ class ColdqExpert:
             following = penalized_step(p, mine, p.gradient(mine), alpha, q, g)
             return (t.put(Q, q, m), *copies.replaced(m, following).blocks)
 
-        count = experts.count if isinstance(M, float) else t.to_int(t.minimum(M, float(MOST_EXPERTS)))
+        count = experts.count if isinstance(M, float) else t.to_int(t.minimum(M, float(experts.count)))
         Q, *x = t.for_(count, one, (array(state, "Q"), *experts.blocks))
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
@@ -93,8 +92,8 @@ class ColdqExpert:
 
 
 def playing(M: Value, w: Value, none: float = 0.0) -> Value:
-    """The weights of the experts that there are in this epoch; none of the others (`none`, for weights in log space)."""
-    numbers = M.tracer.to_float(M.tracer.iota(n=MOST_EXPERTS)) + 1.0
+    """Weights of the experts that there are in this epoch; none of the others (`none`, for weights in log space)."""
+    numbers = M.tracer.to_float(M.tracer.iota(n=w.shape[0])) + 1.0
     return M.tracer.where(numbers <= M, w, none)
 
 
@@ -121,12 +120,14 @@ def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
     return count(settings, "M", horizon)
 
 
-def _most_experts(settings: Mapping[str, Setting]) -> int:
-    """The experts that a restarted method has room for. Raises OCO721 where its longest epoch has more."""
-    if (last := _experts(settings, INT32_MAX)) > MOST_EXPERTS:
-        message = f"M comes to {last} experts in an epoch of {INT32_MAX:,} rounds, and there is room for {MOST_EXPERTS}"
+def _most_experts(p: Problem) -> int:
+    """Number of the experts of a restarted method in its longest epoch. Raises OCO721 where they fill the memory."""
+    last = _experts(p.spec.settings, INT32_MAX)
+    if last * (p.spec.canonical.size + p.constraint_count) > MOST_NUMBERS:
+        many = f"M comes to {last:,} experts in an epoch of {INT32_MAX:,} rounds"
+        message = f"{many}: at most {MOST_NUMBERS:,} numbers of theirs fit into memory"
         raise fail("OCO721", message, hint="state a horizon, or give a smaller M")
-    return MOST_EXPERTS
+    return last
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:

@@ -11,6 +11,7 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.limits import LARGEST_EXPONENT
 from oco.dsl.primitives import PRIMITIVES
 
 Fractions = np.ndarray[Any, Any]
@@ -20,8 +21,6 @@ VALUES = ("neg", "abs", "add", "sub", "mul", "div", "maximum", "minimum", "sum",
 MADE = ("full", "iota", "eye")
 EXACT = frozenset((*SHAPES, *VALUES, *MADE))
 """Primitives whose result over fractions is exact."""
-MOST_POWER = 8
-"""Largest exponent."""
 
 
 class NotRational(Exception):
@@ -108,7 +107,7 @@ def _operand(name: str, position: int, value: Any) -> Any:
 
 def _power(base: Any, exponent: Any) -> Fractions:
     power = fractions(exponent)
-    if power.shape != () or power.item().denominator != 1 or not 0 <= power.item() <= MOST_POWER:
+    if power.shape != () or power.item().denominator != 1 or not 0 <= power.item() <= LARGEST_EXPONENT:
         raise NotRational("pow")
     return fractions(fractions(base) ** int(power.item()))
 

@@ -17,14 +17,6 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, 
 ROUND = "t"
 
 
-def lower_expr(expr: Expr, tracer: Tracer, env: Mapping[str, Value]) -> Value:
-    """The traced value of a canonical expression (params folded, lengths integers).
-
-    `env` has the value of every name that occurs, and the round under "t". Shared nodes give one value.
-    """
-    return Lowering(tracer, env)(expr)
-
-
 class Lowering:
     """Lowers several expressions over one environment: what they share is traced once."""
 

@@ -39,8 +39,6 @@ SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
 SHORT, OVER = "_short_", "_over_"
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
-MOST_STORES = 200
-"""Entries of stores beyond which nothing looks ahead: each takes a table of values a round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +94,13 @@ class StoreOfState:
 
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
-    """Stores of a problem: none where an entry of the decisions fills two, or where there are too many."""
+    """Stores of a problem: none where an entry of the decisions fills two."""
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
     own = [s for s in made if s is not None]
     entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
     distinct = set(entries.tolist())  # np.unique would import numpy.ma
-    if entries.size > MOST_STORES or len(distinct) < entries.size:
+    if len(distinct) < entries.size:
         return ()
     return tuple(own)
 

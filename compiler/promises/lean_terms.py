@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from math import factorial
 
+from oco.dsl.limits import LARGEST_EXPONENT
+
 TOKEN = re.compile(r"\s*(\d+|∑|∈|[A-Za-z][A-Za-z.]*|[-+*/^(),:ℝ])")
 SERIES = re.compile(r"∑ k ∈ range (\d+), (\w+) \^ k / \(Nat\.factorial k : ℝ\)")
-MOST_TERMS = 1000
-"""Terms of a series and exponent of a power, at most."""
 Vectors = Mapping[str, tuple[Fraction, ...]]
 
 
@@ -24,7 +24,7 @@ def formula_value(
     """Value of an expression: numbers, names, entries `slope i`, + - * / ^, sums over all entries `∑ i, ...`. Raises NotRead."""
     if whole := SERIES.fullmatch(text):
         terms, base = int(whole[1]), numbers.get(whole[2])
-        if base is None or terms > MOST_TERMS:
+        if base is None or terms > LARGEST_EXPONENT:
             raise NotRead(text)
         return sum((base**k / factorial(k) for k in range(terms)), Fraction(0))
     if text.startswith("∑ i, "):
@@ -75,7 +75,7 @@ class _Reader:
         value = self.operand()
         if self._take("^"):
             exponent = self.left.pop() if self.left else ""
-            if not exponent.isdigit() or int(exponent) > MOST_TERMS:
+            if not exponent.isdigit() or int(exponent) > LARGEST_EXPONENT:
                 raise NotRead(self.text)
             value = value ** int(exponent)
         return value

@@ -31,13 +31,12 @@ from oco.dsl.atoms import form_of, forms, kink_of
 from oco.dsl.build import applied
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, names, rewrite, walk
+from oco.dsl.limits import MOST_ROW_NUMBERS
 from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 LEVELS, BASES, STEEPNESS = "_levels", "_bases", "_steepness"
 _MIXED = "it is not seen that `{}` is a sum of its kinks with weights that are not negative"
-MOST_PIECES = 256
-"""Limit on the pieces of all kinks together: each has a multiplier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +92,7 @@ def kinks_hinder(canonical: Canonical) -> bool:
 
 
 def epigraph(canonical: Canonical) -> Epigraph:
-    """The lifted problem of one whose constraints have kinks. Raises Unliftable."""
+    """The lifted problem of one whose constraints have kinks. Raises NoEpigraph."""
     lifting = _KinkNames()
     roots = tuple(replace(c, expr=rewrite(c.expr, lifting.of(c))) for c in canonical.inequalities)
     count = sum(node.size for node in lifting.nodes)
@@ -194,8 +193,9 @@ class _KinkNames:
         for piece in form.pieces(algebra, *call.args):
             self.rows.append(_LevelRow(c, node, piece if form.largest else algebra.minus(piece), stretched))
             self.pieces += math.prod(np.broadcast_shapes(known(piece.shape), stretched))
-        if self.pieces > MOST_PIECES:
-            raise NoEpigraph(f"its step takes kinks of at most {MOST_PIECES} pieces in all constraints together")
+        if self.pieces**2 > MOST_ROW_NUMBERS:  # each has a multiplier, and systems of them are dense
+            most = math.isqrt(MOST_ROW_NUMBERS)
+            raise NoEpigraph(f"its step takes kinks of at most {most:,} pieces in all constraints together")
         return Name(name, Kind.DECISION, shape=call.shape)
 
     def over_decisions(self, e: Expr) -> Expr:

@@ -78,7 +78,7 @@ class ScalarFunction:
 
     def _searched(self, about: str, why: Step) -> Step:
         """The reason of what is not known, under the word that a search gave up where one did."""
-        return self.setting.search.ended(about, why) if self.setting.search.refused else why
+        return self.setting.search.ended(about, why) if self.setting.search.gave_up else why
 
     # ---- values
 

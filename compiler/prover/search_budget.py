@@ -39,11 +39,15 @@ USUAL = SearchBudget()
 
 
 class Allowance:
-    """Steps left to some searches. `refused` counts the requests that it could not meet."""
+    """Steps left to some searches.
+
+    refused   count of the requests that it could not meet
+    outgrown  effort at which all searches would have been tried that were not, for the number of things; 0 where there are none
+    """
 
     def __init__(self, steps: float, effort: float, whole: Allowance | None = None) -> None:
         self.steps = self.left = steps
-        self.effort, self.refused = effort, 0
+        self.effort, self.refused, self.outgrown = effort, 0, 0.0
         self._whole, self._wanted = whole, 1.0  # how many times the steps would have met every request
 
     def take(self, steps: float) -> bool:
@@ -60,15 +64,32 @@ class Allowance:
             self._refuse(short)
         return short <= 1
 
+    def fits(self, count: float, usual: float) -> bool:
+        """True if a search over so many things is tried: over `usual` of them, times an effort above 1. False where it is to give up."""
+        times = count / usual
+        if times <= max(1.0, self.effort):
+            return True
+        self.outgrown = max(self.outgrown, times)
+        return False
+
     def part(self, share: float) -> Allowance:
         """An allowance for one search, of which each step is a step of this one too: at most a share of all its steps."""
         return Allowance(share * self.steps, self.effort, self)
 
     @property
     def more(self) -> float:
-        """An effort at which the requests that were refused would have been met: a power of `MORE` times this one."""
+        """An effort at which the requests that were refused would have been met, a power of `MORE` times this one; where none were, one
+        at which all searches are tried.
+        """
+        if self.outgrown and not self.refused:
+            return float(MORE) ** math.ceil(math.log(self.outgrown, MORE) - 1e-9)
         power = max(1, math.ceil(math.log(self._wanted, MORE) - 1e-9))
         return max(1.0, self.effort * float(MORE) ** power)
+
+    @property
+    def gave_up(self) -> bool:
+        """True where a search gave up."""
+        return bool(self.refused or self.outgrown)
 
     @property
     def advice(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,8 +25,8 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
 
 MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as they are no more in all
-MOST_SLOPES = 4_000_000
-"""Numbers of a matrix of slopes, with a row for each entry of constraints, up to which it is written out or decomposed."""
+USUAL_SLOPES = 4_000_000
+"""Numbers of a matrix of slopes, with a row for each entry of constraints, up to which it is taken at the usual effort."""
 
 
 def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[Fact]:
@@ -50,7 +51,8 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
     slopes = _slopes(setting, expr)
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
         value = np.inf if slopes is None else measure(slopes)
-        yield bounded(f"{prefix}.{key}", value, Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value))
+        largest = Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value)
+        yield bounded(f"{prefix}.{key}", value, largest if slopes else setting.search.ended(f"`{prefix}.{key}`", None))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
     curvature = 0.0 if flat else _largest_curvature(setting, expr)
     why = "every entry is affine" if flat else f"{words}: {number(curvature)}"
@@ -72,7 +74,7 @@ def _slopes(setting: ProofContext, expr: Expr) -> list[Interval] | None:
     own, shape = _entry_by_entry(setting, expr), known(expr.shape)
     if own is not None:
         return [_column(setting, g, shape) for g in gradient(call("sum", expr), own).values()]
-    if np.prod(shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
+    if not setting.search.fits(math.prod(shape) * setting.canonical.size, USUAL_SLOPES):
         return None
     results = []
     for name, slope in jacobian(expr, [b.name for b in setting.canonical.blocks]).items():

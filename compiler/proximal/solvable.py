@@ -15,6 +15,9 @@ from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.expressions import Call, Kind, names, walk
 
+MANY_PIECES = 256
+"""Pieces of kinks up to which a step with a multiplier for each is chosen unasked: it takes about 10 ms."""
+
 
 @lru_cache(maxsize=8)
 def step_rank(s: Situation) -> int:
@@ -42,14 +45,15 @@ def solver_objection(s: Situation) -> Objection | None:
                 )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
-    kinked, why = frozenset[str](), ""
+    kinked, why, pieces = frozenset[str](), "", 0
     if kinks_hinder(s.canonical):
         try:
-            above = epigraph(s.canonical).canonical
+            above = epigraph(s.canonical)
             kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
-            structure, label = above.structure
-        except NoEpigraph as found:
-            why = found.why
+            structure, label = above.canonical.structure
+            pieces = len(above.owner)
+        except NoEpigraph as error:
+            why = error.why
     for c in s.canonical.inequalities:
         if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
             return _unsolved(s, c, why)
@@ -59,6 +63,12 @@ def solver_objection(s: Situation) -> Objection | None:
             ask_for_it(f"linearise `{label}`, or decide in a box under sums of functions of single entries"),
             slow=True,
         )
+    if pieces > MANY_PIECES:
+        labels = ", ".join(f"`{name}`" for name in sorted(kinked))
+        message = (
+            f"its step has a multiplier for each of {pieces:,} pieces of kinks in {labels}, more than {MANY_PIECES}"
+        )
+        return Objection(message, ask_for_it("smooth the kinks, or take fewer"), slow=True)
     return None
 
 
@@ -87,8 +97,8 @@ def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
     try:
         if kinks_hinder(rows):
             epigraph(rows)
-    except NoEpigraph as found:
-        results.append(Objection(f"no decision is moved to what is known before it, {labels}: {found.why}"))
+    except NoEpigraph as error:
+        results.append(Objection(f"no decision is moved to what is known before it, {labels}: {error.why}"))
     unbounded = [c for c in rows.inequalities if c in nonlinear and not has_kinks(c)]
     results += [_unsolved(s, c, "") for c in unbounded if s.entries(c.label, c.shape, "smoothness.l2") is None]
     return tuple(results)

@@ -16,7 +16,6 @@ from oco.dsl.intervals import Interval
 Intervals = tuple[Interval, ...]
 Varies = tuple[bool, ...]
 CurvatureRule = Callable[[Call, Intervals, Varies], Curvature]
-MonotoneRule = Callable[..., tuple[Monotone, ...]]
 UP, DOWN, NEITHER = Monotone.UP, Monotone.DOWN, Monotone.NEITHER
 CONVEX, CONCAVE, AFFINE, UNKNOWN = Curvature.CONVEX, Curvature.CONCAVE, Curvature.AFFINE, Curvature.UNKNOWN
 

@@ -226,7 +226,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO999": Code(
         "a bug of oco",
-        "Something happened that never should, whatever the model is. What went wrong is the cause of this error.",
+        "Something happened that never should, whatever the model is. What went wrong is the cause of this error; a command writes its "
+        "traceback, its words and the versions to a file, and leaves files that it was to replace as they were.",
         "no model is known that provokes it",
         "This is a bug in oco: please report it with the model.",
         Stage.COMMAND,

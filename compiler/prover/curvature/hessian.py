@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
-MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
+USUAL_ROWS = 40  # of Hessians that are written out at the usual effort
 WRITING_OUT = 80  # steps that a Hessian written out takes for each row and each part of the expression
 
 
@@ -149,8 +149,9 @@ class Hessians:
         """The Hessian as a matrix of ranges; None where it is large, the gradient jumps, or no steps are left."""
         if id(expr) not in self._matrices:
             rows = self.setting.canonical.size
-            few = rows <= MOST_WRITTEN_OUT and self.differentiable(expr)
-            written = few and self.setting.search.take(WRITING_OUT * rows * size(expr))
+            search = self.setting.search
+            few = self.differentiable(expr) and search.fits(rows, USUAL_ROWS)
+            written = few and search.take(WRITING_OUT * rows * size(expr))
             self._matrices[id(expr)] = expr, self._written_out(expr) if written else None
         return self._matrices[id(expr)][1]
 

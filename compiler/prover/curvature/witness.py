@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.curvature.hessian import MOST_WRITTEN_OUT
+from oco.compiler.prover.curvature.hessian import USUAL_ROWS
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.search_budget import Allowance, size
@@ -142,7 +142,7 @@ def _along_eigenvectors(
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Around sampled decisions, along the eigenvector of the least eigenvalue, as far as the domain goes."""
     canonical = setting.canonical
-    if canonical.size > MOST_WRITTEN_OUT or not setting.hessians.smooth(expr):
+    if not (setting.hessians.smooth(expr) and search.fits(canonical.size, USUAL_ROWS)):
         return
     if not search.take(WRITE * canonical.size * size(expr)):
         return

@@ -20,7 +20,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
-from oco.compiler.prover.vector import MOST_SLOPES
+from oco.compiler.prover.vector import USUAL_SLOPES
 from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ def fits(setting: ProofContext) -> bool:
     """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
-    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_SLOPES
+    return (sum(h.size for h in c.equalities) + hulls) * c.size <= USUAL_SLOPES
 
 
 def equality_rows(scenario: Scenario) -> EqualityRows:
@@ -227,9 +227,3 @@ def separating(scenario: Scenario, rows: EqualityRows) -> Witness | None:
                 words = f"{label} is {word} its right side everywhere in the domain: it can hold on the boundary alone"
                 return Witness({label: sign}, -lowest, words)
     return None
-
-
-def mean_value(scenario: Scenario, x: Mapping[str, Floats]) -> Floats:
-    """E h at a decision, all rows."""
-    parts = [np.ravel(at_mean(c.expr, scenario, x)) for c in scenario.setting.canonical.equalities]
-    return np.concatenate([np.zeros(0), *parts])

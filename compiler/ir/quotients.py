@@ -20,6 +20,8 @@ from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
 
 FLOAT = DType.FLOAT
+_MAKE_PRODUCTS = ("mul", "div", "where", "add", "sub")
+"""Operations whose result may be told as a product of values."""
 
 
 def cancel_quotients(program: Program) -> Program:
@@ -122,7 +124,7 @@ class _Cancelling:
 
     def product(self, e: Equation, products: Mapping[str, _Product]) -> _Product | None:
         """Product of others that an equation makes; None where it makes none."""
-        out = e.outs[0].type if e.outs else None
+        out = e.outs[0].type if e.op in _MAKE_PRODUCTS else None
         if out is None or out.dtype is not FLOAT or any(a.type.shape not in ((), out.shape) for a in e.args):
             return None
         parts = [_of(a, products) for a in e.args]

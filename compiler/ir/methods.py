@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.ir.ops import OPS, REDUCTIONS, Op
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import DType, Literal, Type
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import TYPE, Liftable, Value
 from oco.dsl.diagnostics import InternalError
 
 Shape = tuple[int, ...]
@@ -70,10 +70,10 @@ class PrimitiveMethods(ABC):
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
         """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
-        args = self._promoted(row, tuple([self.lift(a) for a in arguments]))
+        args = self._promoted(row, tuple(map(self.lift, arguments)))
         if args and _changes_nothing(op, args[0].type):
             return args[:1]
-        results = row.infer(tuple([a.operand.type for a in args]), attrs)
+        results = row.infer(tuple(map(TYPE, args)), attrs)
         return self.emit(op, args, results, **attrs)
 
     def _promoted(self, row: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -110,7 +110,8 @@ class _Cancelling:
             if e.blocks:
                 self.made.append(e.having(e.args, tuple(self.block(b, products) for b in e.blocks)))
                 continue
-            made_by |= {v.name: e for v in e.outs}
+            for v in e.outs:
+                made_by[v.name] = e
             product = self.product(e, products)
             if product and not (product.nested and self.reads[e.outs[0].name] > 1):
                 products[e.outs[0].name] = product

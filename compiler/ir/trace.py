@@ -15,7 +15,7 @@ from oco.compiler.ir.methods import PrimitiveMethods
 from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import OPERAND, Liftable, Value
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
@@ -129,8 +129,8 @@ class Tracer(PrimitiveMethods):
     ) -> Values:
         """Results of a new equation in the innermost open block."""
         scope = self._scope
-        operands = tuple([a.operand for a in args])
-        word = UNNAMED if len(results) > 1 else word_of(op, tuple([self._hint_of(o) for o in operands]))
+        operands = tuple(map(OPERAND, args))
+        word = UNNAMED if len(results) > 1 else word_of(op, tuple(map(self._hint_of, operands)))
         outs = tuple([self._fresh(r, word) for r in results])
         scope.equations.append(Equation(outs, op, operands, tuple(sorted(attrs.items())), blocks, scope.note))
         scope.note = ""

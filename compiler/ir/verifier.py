@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from oco.compiler.ir.program import (
 from oco.compiler.ir.type_rules import require
 from oco.dsl.diagnostics import InternalError
 
+_TYPE = attrgetter("type")
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
 
@@ -88,14 +90,14 @@ class _Checker:
 
     def equation(self, e: Equation, scope: Mapping[str, Type]) -> None:
         expected = self.results(e, scope)
-        items = tuple([v.type for v in e.outs])
+        items = tuple(map(_TYPE, e.outs))
         if items != expected:
             raise self.broken(f"{describe(e)} has types {_show(items)}, not {_show(expected)}")
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
             self.operand(arg, scope)
-        types = tuple([a.type for a in e.args])
+        types = tuple(map(_TYPE, e.args))
         if e.op in CONTROL:
             return self.control(e, types, scope)
         if e.op not in OPS:

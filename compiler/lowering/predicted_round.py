@@ -110,10 +110,9 @@ def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
     """True where the penalized step takes the loss of `whole`, its first inequality, and gains by it: entry by entry, over boxes that
     may be cut by a row each. Over those cut every function has to be convex by composition, for what is convex on them alone need not be so
     in every entry."""
-    domains, (structure, first) = [b.domain for b in whole.blocks], whole.structure
-    if first != LOSS or not separable_under_rows(
-        structure, domains
-    ):  # the loss is the first function, where it is not affine
+    domains, (structure, nonlinear) = [b.domain for b in whole.blocks], whole.structure
+    # The loss is the first function of all, so that the first that is not affine is another one where it is affine.
+    if nonlinear != LOSS or not separable_under_rows(structure, domains):
         return False
     stated = canonical.unscaled or canonical  # what the value of stores adds is convex by construction
     curvature = ProofContext(stated).composition

@@ -11,14 +11,17 @@ P = TypeVar("P", bound=Plan)
 
 
 def with_program_of(plan: P, other: Plan) -> P:
-    """The plan with the program that `other` has made of the same problem; without, where another one would be traced."""
+    """Plan with the program that `other` has made of the same problem; as it is where another one would be traced."""
+    made = {name: value for name, value in vars(other).items() if name in ("traced", "program")}
+    if not made or _rule(plan) != _rule(other):
+        return plan
     result = replace(plan)
-    if _rule(plan) == _rule(other):
-        vars(result).update({name: made for name, made in vars(other).items() if name in ("traced", "program")})
+    vars(result).update(made)
     return result
 
 
 def _rule(plan: Plan) -> tuple[Any, ...]:
     """Values that a program is traced of, beside the problem."""
-    own = (plan.horizon, plan.open, plan.certify, plan.pending, plan.after, plan.alert)
-    return plan.algorithm, dict(plan.settings), plan.choice.restarts, *own
+    v = plan.choice.winner
+    chosen = () if v is None else (v.name, v.theorem, dict(v.settings), v.scales)
+    return *chosen, plan.horizon, plan.open, plan.certify, plan.pending, plan.after, plan.alert

@@ -22,6 +22,7 @@ from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
 from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
+from oco.compiler.selection.shared_program import with_program_of
 from oco.contract import Recipe, contract_of
 from oco.differentiable import Differentiable
 from oco.dsl.calls import checked_call
@@ -73,10 +74,7 @@ class Plan(core.Plan, Differentiable, Suggesting):
         """Bind a plan of the compiler to a backend. Raises OCO732 for an unknown name."""
         find_backend(target)
         parts = {f.name: getattr(plan, f.name) for f in fields(core.Plan)} | {"facts": Facts.of(plan.facts)}
-        result = cls(**parts, target=target, precision=precision)
-        # A plan is a value: a program that was made of it is that of the same plan here.
-        vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
-        return result
+        return with_program_of(cls(**parts, target=target, precision=precision), plan)
 
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None, precision: str = EXACT) -> Self:

@@ -19,6 +19,7 @@ from oco.compiler.selection.modes import LEAST, PLAIN
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import explain_choice, plan_of
 from oco.compiler.selection.resolve_again import given_formulas
+from oco.compiler.selection.shared_program import with_program_of
 from oco.compiler.selection.variants import starts_of, variants
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
@@ -68,11 +69,12 @@ def piloted(
     vacuous = plan.choice.vacuous
     if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
-    candidates, pilots = _pilots(plan, data, seed, constants, seconds)
+    candidates, pilots, best = _pilots(plan, data, seed, constants, seconds)
     if pilots.skipped and not vacuous:
         return plan
     choice = candidates.decided_by(pilots)
-    return replace(plan.deciding(choice), mode=PLAIN if choice.policy.plain else plan.mode)
+    result = replace(plan.deciding(choice), mode=PLAIN if choice.policy.plain else plan.mode)
+    return result if best is None else with_program_of(result, best)
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
@@ -115,16 +117,16 @@ def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verd
     return tuple(v for v in usable if blind or not v.algorithm.reads_values_alone) or usable
 
 
-def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> tuple[Choice, Pilots]:
-    """Choice with the constants of the candidates searched, where there are rounds to run them on; and their runs."""
+def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> tuple[Choice, Pilots, Plan | None]:
+    """Choice with the constants of the candidates searched, where there are rounds to run them on; their runs, and the plan of the best."""
     from oco.evaluation.pilot import beside, pilot
 
     if plan.canonical.size > MOST_NUMBERS:
-        return plan.choice, Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
+        return plan.choice, Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers"), None
     try:
         data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
-        return plan.choice, Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
+        return plan.choice, Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on"), None
     plan = replace(plan, choice=plan.choice.with_searched(PILOT_CANDIDATES if source is None else None))
     candidates = _tried(plan.choice, plan.choice.usable, source)
     s, plain = plan.choice.situation, plan.choice.policy.plain
@@ -143,13 +145,16 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
     beside_it = None if own is None else _for_pilot(plan, own, rounds)
     if beside_it is not None and len(seeds) * usual_seconds(beside_it.program, first.rounds) <= BESIDE_SECONDS:
         result = replace(result, literal=beside(result, beside_it, first, seeds, s, plan.tradeoff))
-    return plan.choice, result
+    return plan.choice, result, made[result.results[0].algorithm, result.results[0].plain]()
 
 
 def _for_pilot(plan: Plan, verdict: Verdict, rounds: int | None) -> Plan:
-    """Plan of a candidate with settings for that horizon; None: with those of the run, of which a pilot on data is the beginning."""
+    """Plan of a candidate with settings for that horizon; None: with those of the run, of which a pilot on data is the beginning.
+
+    Settings that know no horizon are those of the run anyway, and so is the program.
+    """
     result = plan.taking(verdict)
-    return result if rounds is None else result.with_constants(None, rounds)
+    return result if rounds is None or result.anytime else result.with_constants(None, rounds)
 
 
 def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], seconds: float) -> int:

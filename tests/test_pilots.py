@@ -11,6 +11,7 @@ from thorough import corners, thorough
 
 import oco
 from oco.compiler.selection.pilots import PilotResult
+from oco.compiler.selection.shared_program import with_program_of
 from oco.evaluation.data import load_data
 from oco.evaluation.pilot import score
 
@@ -118,3 +119,23 @@ def test_settings_of_a_paper_that_carry_units_are_told_and_not_taken() -> None:
     assert pilots is not None and pilots.literal is not None
     assert plan.mode == "optimal" and "the only one whose theorem holds" in why
     assert pilots.literal.cost < pilots.results[0].cost and "`--settings paper` takes them" in why
+
+
+@pytest.mark.usefixtures("unmixed")
+def test_the_program_of_a_pilot_is_that_of_the_plan_it_chooses_where_settings_know_no_horizon() -> None:
+    """Traced once for both; the plan that is asked for by name traces its own, which is the same."""
+    text = (EXAMPLES / "caching.oco").read_text()
+    plan = plan_for(text)
+    assert plan.choice.pilots is not None and plan.anytime and plan.choice.pilots.rounds < (plan.horizon or 0)
+    assert "program" in vars(plan)
+    named = plan_for(text, plan.algorithm, plan.mode)
+    assert "program" not in vars(named) and str(named.program) == str(plan.program)
+
+
+@pytest.mark.usefixtures("unmixed")
+def test_a_plan_takes_no_program_of_another_horizon() -> None:
+    plan = plan_for(FAVOURS_LEAST.format(c=5))
+    longer = plan.with_constants(None, 80)
+    assert str(longer.program) != str(plan.program)
+    assert "program" not in vars(with_program_of(plan.with_constants(None, 40), longer))
+    assert with_program_of(longer.with_constants(None, 80), longer).program is longer.program

@@ -31,6 +31,7 @@ from oco.compiler.ir.program import ROUND, DType, Field, Function, Global, Progr
 from oco.dsl.labels import Axes
 
 _RULE = 100
+_CALLED_HELPER = re.compile(rf"\b({'|'.join(helper.__name__ for helper in HELPERS)})\(")
 _LEARNER = ("intake", "state_file", "standalone")
 _IN_TURN = ("open_rounds", "standalone_delayed")
 _FILE = "standalone_file"
@@ -201,7 +202,7 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     for f in (*functions, *entries):
         by_rows = layout if f.name == program.update.name else frozenset[str]()
         text += ("", "", *function_lines(f, nonzero, least[f.name], by_rows))
-    called = {word for line in text for word in re.findall(r"\w+(?=\()", line)}
+    called = set(_CALLED_HELPER.findall("\n".join(text)))
     yield from (line for helper in HELPERS if helper.__name__ in called for line in helper_lines(helper))
     yield from text
     yield ""

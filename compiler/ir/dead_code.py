@@ -11,6 +11,7 @@ from oco.compiler.ir.rewrite import LeftAlone, equations_of, keep_notes, map_fun
 
 def remove_dead_code(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Remove equations, parameters, functions and constants that no result depends on."""
+    left_alone = left_alone or LeftAlone()
     while True:
         program = map_functions(program, lambda f: replace(f, body=_live(f.body)[0]), left_alone)
         fewer = _without_unread_parameters(program)
@@ -82,7 +83,9 @@ def _live(block: Block) -> tuple[Block, set[str]]:
             if e.blocks:
                 e, within = _equation(e, live)
                 live |= within
-            live.update([a.name for a in e.args if isinstance(a, Var)])
+            for a in e.args:
+                if isinstance(a, Var):
+                    live.add(a.name)
         kept.append((e, stays))
     return Block(block.params, keep_notes(reversed(kept)), block.results), live
 

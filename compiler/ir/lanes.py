@@ -52,8 +52,8 @@ class Lanes:
 
     def apply(self, op: str, args: Sequence[LaneValue], attrs: Attributes) -> list[LaneValue]:
         """The results of an operation: without lanes where no argument has them."""
-        if not any(a.each for a in args):
-            return [LaneValue(v, False) for v in self.t.apply(op, *(a.value for a in args), **attrs)]
+        if True not in [a.each for a in args]:
+            return [LaneValue(v, False) for v in self.t.apply(op, *[a.value for a in args], **attrs)]
         row = OPS[op]
         if row.elementwise:
             results: Sequence[Value] = self.t.apply(op, *map(self.beside, args), **attrs)

@@ -82,7 +82,7 @@ class _Finder:
         self.block(body, once)
         self.counts_calls = counts
         carried = [_least(pair) for pair in zip(starts, (self.bound(r, once) for r in body.results))]
-        for inner in e.blocks:
+        for inner in e.blocks if counts else ():  # where calls do not count, nobody asks what is within
             params = inner.params[-len(carried) :] if carried else ()
             known |= {p.name: b for p, b in zip(params, carried) if b is not None}
             self.block(inner, known)

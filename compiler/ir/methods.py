@@ -11,10 +11,11 @@ import numpy as np
 from oco.compiler.ir.ops import OPS, REDUCTIONS, Op
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import DType, Literal, Type
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import TYPE, Liftable, Value
 from oco.dsl.diagnostics import InternalError
 
 Shape = tuple[int, ...]
+_FLOAT = Type(DType.FLOAT)
 
 
 def _changes_nothing(op: str, given: Type) -> bool:
@@ -45,6 +46,8 @@ class PrimitiveMethods(ABC):
             if value.tracer is not self:
                 raise InternalError("a value of another tracer")
             return value
+        if type(value) is float:
+            return Value(self, Literal(value, _FLOAT))
         array = np.asarray(value)
         if array.ndim:
             return self.constant(array)
@@ -67,16 +70,19 @@ class PrimitiveMethods(ABC):
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
         """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
-        args = self._promoted(row, tuple(self.lift(a) for a in arguments))
+        args = self._promoted(row, tuple(map(self.lift, arguments)))
         if args and _changes_nothing(op, args[0].type):
             return args[:1]
-        results = row.infer(tuple(a.type for a in args), attrs)
+        results = row.infer(tuple(map(TYPE, args)), attrs)
         return self.emit(op, args, results, **attrs)
 
     def _promoted(self, row: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:
         """Arguments that are of one dtype, by promotion as in NumPy: bool to int to float."""
         start, stop = row.promoted
         end = len(args) if stop is None else stop
+        kinds = [a.operand.type.dtype for a in args[start:end]]
+        if not kinds or (kinds[0] in row.accepts and kinds.count(kinds[0]) == len(kinds)):
+            return args
         return args[:start] + self._promote(args[start:end], row.accepts) + args[end:]
 
     def _promote(self, args: tuple[Value, ...], accepts: tuple[DType, ...]) -> tuple[Value, ...]:

@@ -6,7 +6,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 
 # What generated code relies on: a variable of that name would hide it. C functions and constants carry a prefix of their own.
 _C = """auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -50,7 +50,7 @@ def _spell(character: str) -> str:
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """A legal identifier close to `name` in Python, C and JAX, outside `taken`: `import` gives `import_`, a second x gives x_2."""
     stem = _legal(name)
-    return stem if stem not in taken else first_free(lambda number: _numbered(stem, number), taken)
+    return stem if stem not in taken else first_free(partial(_numbered, stem), taken)
 
 
 @lru_cache(maxsize=KEPT)

@@ -98,7 +98,11 @@ class Equation:
         `replace` takes thrice the time.
         """
         blocks, outs = self.blocks if blocks is None else blocks, self.outs if outs is None else outs
-        if _are(args, self.args) and _are(outs, self.outs) and _are(blocks, self.blocks):
+        if (
+            _are(args, self.args)
+            and (outs is self.outs or _are(outs, self.outs))
+            and (blocks is self.blocks or _are(blocks, self.blocks))
+        ):
             return self
         return Equation(outs, self.op, args, self.attrs, blocks, self.note)
 

@@ -20,6 +20,8 @@ from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
 
 FLOAT = DType.FLOAT
+_MAKE_PRODUCTS = ("mul", "div", "where", "add", "sub")
+"""Operations whose result may be told as a product of values."""
 
 
 def cancel_quotients(program: Program) -> Program:
@@ -108,7 +110,8 @@ class _Cancelling:
             if e.blocks:
                 self.made.append(e.having(e.args, tuple(self.block(b, products) for b in e.blocks)))
                 continue
-            made_by |= {v.name: e for v in e.outs}
+            for v in e.outs:
+                made_by[v.name] = e
             product = self.product(e, products)
             if product and not (product.nested and self.reads[e.outs[0].name] > 1):
                 products[e.outs[0].name] = product
@@ -122,7 +125,7 @@ class _Cancelling:
 
     def product(self, e: Equation, products: Mapping[str, _Product]) -> _Product | None:
         """Product of others that an equation makes; None where it makes none."""
-        out = e.outs[0].type if e.outs else None
+        out = e.outs[0].type if e.op in _MAKE_PRODUCTS else None
         if out is None or out.dtype is not FLOAT or any(a.type.shape not in ((), out.shape) for a in e.args):
             return None
         parts = [_of(a, products) for a in e.args]

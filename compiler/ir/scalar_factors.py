@@ -76,7 +76,8 @@ class _Joining:
             elif (shorter := inner.over(e)) is not None:
                 e = replace(e, args=shorter)
             made.append(e)
-            inner.made_by |= {v.name: e for v in e.outs}
+            for v in e.outs:
+                inner.made_by[v.name] = e
         return replace(block, equations=tuple(made))
 
     def behind(self, operand: Operand) -> Equation | None:

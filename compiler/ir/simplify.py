@@ -56,7 +56,8 @@ class _Simplifier:
                 e = Equation(e.outs, back, earlier.outs, (("shape", e.outs[0].type.shape),), note=e.note)
             if answer is None:
                 e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
-                self.made_by |= {v.name: e for v in e.outs}
+                for v in e.outs:
+                    self.made_by[v.name] = e
             else:
                 self.values[e.outs[0].name] = answer
             kept.append((e, answer is None))
@@ -79,8 +80,8 @@ class _Simplifier:
 
     def unstretched(self, operand: Operand) -> Operand:
         """Value that an operand is a stretch of, or the operand."""
-        behind = self.source(operand, "broadcast") or self.source(operand, "full")
-        return behind.args[0] if behind else operand
+        behind = self.made_by.get(operand.name) if isinstance(operand, Var) else None
+        return behind.args[0] if behind is not None and behind.op in ("broadcast", "full") else operand
 
     def of_numbers(self, e: Equation) -> Equation | None:
         """Arithmetic on the numbers that all arguments are stretches of; None where there are other arguments."""
@@ -116,10 +117,10 @@ class _Simplifier:
 
     def without_stretches(self, e: Equation) -> Equation | None:
         """Arguments taken before they were stretched, where the operation stretches them to the same shape itself."""
-        before = [self.unstretched(a) for a in e.args]
-        if before == list(e.args) or broadcast_shapes(*(a.type.shape for a in before)) != e.outs[0].type.shape:
+        before = tuple(map(self.unstretched, e.args))
+        if before == e.args or broadcast_shapes(*(a.type.shape for a in before)) != e.outs[0].type.shape:
             return None
-        return replace(e, args=tuple(before))
+        return e.having(before)
 
 
 def _is(operand: Operand, value: float) -> bool:

@@ -61,7 +61,7 @@ class _Unrolling:
     note: str = ""
 
     def small(self, made: Type) -> bool:
-        return bool(made.shape) and all(1 <= n <= self.largest for n in made.shape)
+        return bool(made.shape) and min(made.shape) >= 1 and max(made.shape) <= self.largest
 
     def apart(self, v: Var) -> tuple[Var, ...]:
         """A new variable for each entry."""
@@ -161,11 +161,14 @@ class _Unrolling:
 
     def equations(self, block: Block) -> None:
         for e in block.equations:
-            self.note = "; ".join(n for n in (self.note, e.note) if n)
+            if e.note:
+                self.note = f"{self.note}; {e.note}" if self.note else e.note
             if e.blocks or e.op == "call":
                 self.control(e)
             elif not self.by_entries(e):
-                self.emit(e.op, [self.array(a) for a in e.args], e.outs, **dict(e.attrs))
+                args = tuple([self.array(a) for a in e.args])
+                note, self.note = self.note, ""
+                self.made.append((e if note == e.note else replace(e, note=note)).having(args))
                 for v in e.outs:
                     self.born(v)
 
@@ -180,10 +183,8 @@ class _Unrolling:
     def by_entries(self, e: Equation) -> bool:
         """Write the operation entry by entry, if that is worth it."""
         out = e.outs[0]
-        reached = all(self.small(a.type) or not a.type.shape for a in e.args)
-        if not reached or len(e.outs) > 1 or not (self.small(out.type) or not out.type.shape):
-            return False
-        if not any(self.small(v.type) for v in (*e.args, out)):
+        arrays = [v.type for v in (*e.args, out) if v.type.shape]
+        if not arrays or len(e.outs) > 1 or not all(map(self.small, arrays)):
             return False
         row = OPS[e.op]
         if row.moves:
@@ -272,4 +273,4 @@ def _stem(v: Var) -> str:
 
 def _product(pair: Sequence[Operand]) -> str:
     """Name of a product of two entries."""
-    return word_of("mul", pair, [o.name if isinstance(o, Var) else "v" for o in pair])
+    return word_of("mul", tuple(o.name if isinstance(o, Var) else "v" for o in pair))

@@ -15,7 +15,7 @@ from oco.compiler.ir.methods import PrimitiveMethods
 from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import OPERAND, Liftable, Value
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
@@ -129,12 +129,12 @@ class Tracer(PrimitiveMethods):
     ) -> Values:
         """Results of a new equation in the innermost open block."""
         scope = self._scope
-        operands = tuple(a.operand for a in args)
-        word = UNNAMED if len(results) > 1 else word_of(op, operands, [self._hint_of(o) for o in operands])
-        outs = tuple(self._fresh(r, word) for r in results)
+        operands = tuple(map(OPERAND, args))
+        word = UNNAMED if len(results) > 1 else word_of(op, tuple(map(self._hint_of, operands)))
+        outs = tuple([self._fresh(r, word) for r in results])
         scope.equations.append(Equation(outs, op, operands, tuple(sorted(attrs.items())), blocks, scope.note))
         scope.note = ""
-        return tuple(Value(self, v) for v in outs)
+        return tuple([Value(self, v) for v in outs])
 
     def _block(
         self, fn: Callable[..., Result], types: Sequence[Type], hints: Sequence[str]
@@ -286,9 +286,9 @@ class Tracer(PrimitiveMethods):
 
     def _known(self, function: Function) -> str:
         """The name under which the program has this very function, adding it if it is new."""
-        own, size = "", len(function.body.equations)
+        own = ""
         for other in self.functions:
-            if other.name.startswith(function.name) and len(other.body.equations) == size:
+            if other.name.startswith(function.name) and other.body == function.body:
                 own = own or repr(function.body)
                 if self._text_of(other) == own:
                     return other.name

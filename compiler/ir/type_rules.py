@@ -26,6 +26,8 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's rule: axes align at the right, ones stretch."""
     if shapes and shapes.count(shapes[0]) == len(shapes):
         return shapes[0]
+    if len(shapes) == 2 and () in shapes:
+        return shapes[0] or shapes[1]
     rank = max(map(len, shapes), default=0)
     result = []
     for axis in range(-rank, 0):

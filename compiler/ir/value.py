@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from oco.dsl.diagnostics import InternalError
 
 if TYPE_CHECKING:
     from oco.compiler.ir.methods import PrimitiveMethods
+
+
+OPERAND, TYPE = attrgetter("operand"), attrgetter("operand.type")
+"""Operand of a value, and its type: a comprehension over the arguments of every equation takes twice the time."""
 
 
 class Value:

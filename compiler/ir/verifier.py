@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from oco.compiler.ir.program import (
 from oco.compiler.ir.type_rules import require
 from oco.dsl.diagnostics import InternalError
 
+_TYPE = attrgetter("type")
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
 
@@ -88,23 +90,23 @@ class _Checker:
 
     def equation(self, e: Equation, scope: Mapping[str, Type]) -> None:
         expected = self.results(e, scope)
-        items = tuple(v.type for v in e.outs)
+        items = tuple(map(_TYPE, e.outs))
         if items != expected:
             raise self.broken(f"{describe(e)} has types {_show(items)}, not {_show(expected)}")
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
             self.operand(arg, scope)
-        types = tuple(a.type for a in e.args)
+        types = tuple(map(_TYPE, e.args))
         if e.op in CONTROL:
             return self.control(e, types, scope)
         if e.op not in OPS:
             raise self.broken(f"an unknown operation in {describe(e)}")
         row, attrs = OPS[e.op], dict(e.attrs)
         least, most = row.arity
-        if not least <= len(types) <= (most if most is not None else len(types)):
+        if len(types) < least or (most is not None and len(types) > most):
             raise self.broken(f"arguments of {describe(e)}")
-        if attrs.keys() != set(row.attrs) or e.blocks:
+        if (tuple(attrs) != row.attrs and attrs.keys() != set(row.attrs)) or e.blocks:
             raise self.broken(f"attributes of {describe(e)}: {sorted(attrs)}")
         return row.infer(types, attrs)
 
@@ -159,7 +161,7 @@ class _Checker:
             raise self.broken(f"the name {var.name!r} is not legal")
         if var.name in self.bound:
             raise self.broken(f"{var.name} is bound twice")
-        if any(n < 0 for n in var.type.shape):
+        if var.type.shape and min(var.type.shape) < 0:
             raise self.broken(f"{var.name} has the shape {var.type.shape}")
         self.bound.add(var.name)
         scope[var.name] = var.type

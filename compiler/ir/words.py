@@ -6,11 +6,9 @@ Such a value is temporary (`is_temporary`): a short expression stands where it i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from oco.compiler.ir.names import KEPT, is_temporary
-from oco.compiler.ir.program import Literal, Operand
 
 PREFIX = "v_"
 """Beginning of the hint of a temporary value that has a word."""
@@ -91,9 +89,10 @@ def word_in(hint: str) -> str:
     return "" if word.isdigit() else word
 
 
-def word_of(op: str, operands: Sequence[Operand], hints: Sequence[str]) -> str:
-    """Hint of the result of an operation on operands of these hints: a word, or none where they have none."""
-    pairs = [(word, is_temporary(h)) for o, h in zip(operands, hints) if (word := word_in(h)) and not _is_number(o)]
+@lru_cache(maxsize=KEPT)
+def word_of(op: str, hints: tuple[str, ...]) -> str:
+    """Hint of the result of an operation on operands of these hints, `v` for a number: a word, or none where they have none."""
+    pairs = [(word, is_temporary(h)) for h in hints if (word := word_in(h))]
     pairs = pairs[1:] if op == "where" and len(pairs) > 1 else pairs
     if not pairs:
         return "v"
@@ -119,7 +118,3 @@ def root_of(word: str) -> str:
     while word.startswith(_VERBS):
         word = next(word[len(v) :] for v in _VERBS if word.startswith(v))
     return next((word.partition(b)[0] for b in _BETWEEN if b in word), word)
-
-
-def _is_number(operand: Operand) -> bool:
-    return isinstance(operand, Literal)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import MOST_NODES
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.problem.derivatives import weights_of
 from oco.compiler.problem.jacobians import diagonal
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
@@ -37,6 +40,16 @@ class KinkedFunctions:
 
     blocks: tuple[tuple[Kink, ...], ...]
     affine: tuple[Expr, ...]
+
+    @cached_property
+    def jumps(self) -> tuple[tuple[Expr, ...], ...]:
+        """Derivative of the weighted sum of the functions towards each kink, over the names of `weights_of`."""
+        pairs = list(zip(weights_of(self.affine), self.affine, strict=True))
+
+        def jump(kink: str) -> Expr:
+            return reduce(algebra.add, (vector_jacobian(e, w, (kink,))[kink] for w, e in pairs))
+
+        return tuple(tuple(jump(k.name.name) for k in kinks) for kinks in self.blocks)
 
 
 def kinked_functions(exprs: Sequence[Expr], decisions: Sequence[str]) -> KinkedFunctions | None:

@@ -21,7 +21,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.feedback_delay import errors_of, expected_names
-from oco.compiler.problem.structure import is_affine, separable_over_box, separable_under_rows
+from oco.compiler.problem.structure import separable_over_box, separable_under_rows
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.dsl import algebra
@@ -113,9 +113,9 @@ def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
     """True where the penalized step takes the loss of `whole`, its first inequality, and gains by it: entry by entry, over boxes that
     may be cut by a row each. Over those cut every function has to be convex by composition, for what is convex on them alone need not be so
     in every entry."""
-    decisions, domains = tuple(b.name for b in whole.blocks), [b.domain for b in whole.blocks]
-    structure, _ = whole.structure
-    if is_affine(whole.objective, decisions) or not separable_under_rows(structure, domains):
+    domains, (structure, nonlinear) = [b.domain for b in whole.blocks], whole.structure
+    # The loss is the first function of all, so that the first that is not affine is another one where it is affine.
+    if nonlinear != LOSS or not separable_under_rows(structure, domains):
         return False
     stated = canonical.unscaled or canonical  # what the value of stores adds is convex by construction
     curvature = ProofContext(stated).composition

@@ -192,7 +192,7 @@ class Problem(NumberedRound):
 
     def slopes_of(self, exprs: Sequence[Expr], x: Point) -> Rows:
         """Gradients of the entries of expressions, a row each, in the user's units."""
-        return self._rows(exprs, x)
+        return self._rows(exprs, [jacobian(e, self.spec.decisions) for e in exprs], x)
 
     def linearized_constraints(self, x: Point, y: Point) -> Value:
         """g_t(x) + <grad g_t(x), y - x>, shape (N,): g_t(y) where all constraints are affine."""
@@ -206,7 +206,7 @@ class Problem(NumberedRound):
         own = self.spec.canonical.families
         if not self.constraints_known:
             return self.units.of_rows(Rows(tuple(self._given("constraint_gradients"))))
-        rows, back = self._rows(own.exprs, x), own.back
+        rows, back = self._rows(own.exprs, derivatives(self.spec.canonical).rows, x), own.back
         return self.units.of_rows(rows if back is None else rows.map(lambda m: m[back]))
 
     def constraint_combination(self, x: Point, weights: Value) -> Point:
@@ -246,7 +246,7 @@ class Problem(NumberedRound):
         """grad h_t^m, a row an equality, in the order of the text."""
         if not self.full:
             return self.units.of_equality_rows(Rows(tuple(self._given("equality_gradients"))))
-        return self.units.of_equality_rows(self._rows([c.expr for c in self.spec.canonical.equalities], x))
+        return self.units.of_equality_rows(self.slopes_of([c.expr for c in self.spec.canonical.equalities], x))
 
     def equality_combination(self, x: Point, weights: Value) -> Point:
         """sum_m weights_m grad h_t^m over these entries."""
@@ -292,13 +292,12 @@ class Problem(NumberedRound):
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space, where constraints bend at kinks alone."""
         parts = [(e, k.size) for e, k in zip(functions.affine, self.spec.canonical.inequalities)]
         slope = self._tilted(c, parts, y, self.units.of_weights(weights, 1))
-        symbols, env = self._weights(parts, self.units.of_weights(weights, 1))
+        _, env = self._weights(parts, self.units.of_weights(weights, 1))
         t, lower, result = self.tracer, self._lowering(y, env), list[Value]()
-        for block, at, tilt in zip(functions.blocks, y.blocks, slope.blocks, strict=True):
+        for block, own, at, tilt in zip(functions.blocks, functions.jumps, y.blocks, slope.blocks, strict=True):
             places, jumps = list[Value](), list[Value]()
-            for kink in block:
-                shares = [vector_jacobian(e, w, (kink.name.name,))[kink.name.name] for w, (e, _) in zip(symbols, parts)]
-                weight, a = lower(reduce(algebra.add, shares)), lower(kink.slope)
+            for kink, jump in zip(block, own, strict=True):
+                weight, a = lower(jump), lower(kink.slope)
                 steep = self.units.radius * t.where(t.eq(a, 0.0), 1.0, a)
                 places.append(t.word("kink", -lower(kink.argument) / steep))
                 jumps.append(t.word("jump", weight * abs(a)))
@@ -310,12 +309,11 @@ class Problem(NumberedRound):
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
         _, env = self._weights(self.spec.canonical.families.parts, self._of_families(weights, 2))
-        slopes, blocks = derivatives(self.spec.canonical).gradient_of_weighted, self.spec.canonical.blocks
+        slopes, blocks = derivatives(self.spec.canonical).hessian, self.spec.canonical.blocks
         lower = self._lowering(x, env)
         bands: list[Value] = []
         for b in blocks:
-            result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.spec.decisions)
-            row = [self._shaped(lower(result[o.name]), (*b.shape, *o.shape)) for o in blocks]
+            row = [self._shaped(lower(slopes[b.name][o.name]), (*b.shape, *o.shape)) for o in blocks]
             row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]
             bands.append(row[0] if len(row) == 1 else self.tracer.concat(*row, axis=1))
         return bands[0] if len(bands) == 1 else self.tracer.concat(*bands)
@@ -349,16 +347,15 @@ class Problem(NumberedRound):
         parts = [self._vector(lower(e), known(e.shape)) for e in exprs]
         return parts[0] if len(parts) == 1 else self.tracer.concat(*parts)
 
-    def _rows(self, exprs: Sequence[Expr], x: Point) -> Rows:
-        """The gradients of all entries of all expressions, a row each."""
+    def _rows(self, exprs: Sequence[Expr], slopes: Sequence[Mapping[str, Expr]], x: Point) -> Rows:
+        """The gradients of all entries of all expressions, a row each; `slopes` has their Jacobians."""
         lower = self._lowering(x)
         stacked: list[list[Value]] = [[] for _ in self.spec.canonical.blocks]
-        for expr in exprs:
+        for expr, result in zip(exprs, slopes, strict=True):
             shape = known(expr.shape)
-            result = jacobian(expr, self.spec.decisions)
             for rows, block in zip(stacked, self.spec.canonical.blocks):
-                slopes = self._shaped(lower(result[block.name]), (*shape, *block.shape))
-                rows.append(self.tracer.reshape(slopes, (math.prod(shape), *block.shape)))
+                entries = self._shaped(lower(result[block.name]), (*shape, *block.shape))
+                rows.append(self.tracer.reshape(entries, (math.prod(shape), *block.shape)))
         return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
 
     def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:

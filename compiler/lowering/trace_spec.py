@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from oco.compiler.domains import Domain
 from oco.compiler.ir.program import DType, Field, Type
@@ -99,11 +99,10 @@ class TraceSpec:
         """The entries of the equalities that have a multiplier: all but the dependent ones."""
         return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
 
-    @cached_property
+    @property
     def entry_functions(self) -> EntryFunctions | KinkedFunctions | None:
         """Functions of single entries through which the inequalities bend, or their kinks; None where they have neither form."""
-        exprs = [c.expr for c in self.canonical.inequalities]
-        return nonlinear_terms(exprs, self.decisions) or kinked_functions(exprs, self.decisions)
+        return _entry_functions(self.canonical)
 
     def fields(self) -> tuple[Field, ...]:
         """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""
@@ -149,6 +148,13 @@ class TraceSpec:
                 shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
                 results[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
         return results
+
+
+@lru_cache(maxsize=16)
+def _entry_functions(problem: Canonical) -> EntryFunctions | KinkedFunctions | None:
+    """Functions of single entries of a problem: its step is taken at several points, and in specifications beside each other."""
+    exprs, decisions = [c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks)
+    return nonlinear_terms(exprs, decisions) or kinked_functions(exprs, decisions)
 
 
 @dataclass(frozen=True)

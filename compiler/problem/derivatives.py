@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.jacobians import jacobian
 from oco.dsl import algebra
 from oco.dsl.expressions import Expr, Kind, Name
 
@@ -42,6 +43,11 @@ class Derivatives:
         return weights_of(self.problem.families.exprs)
 
     @cached_property
+    def rows(self) -> tuple[Slopes, ...]:
+        """Gradients of the entries of each family of inequalities, of shape `family.shape + decision.shape`."""
+        return tuple(jacobian(e, self.decisions) for e in self.problem.families.exprs)
+
+    @cached_property
     def combination(self) -> tuple[Slopes, ...]:
         """Gradient of the weighted sum of each family."""
         exprs = self.problem.families.exprs
@@ -57,6 +63,12 @@ class Derivatives:
     def gradient_of_weighted(self) -> Slopes:
         """Gradient of the weighted sum of all inequalities."""
         return gradient(self.weighted, self.decisions)
+
+    @cached_property
+    def hessian(self) -> Mapping[str, Slopes]:
+        """Hessian of the weighted sum: by decision, the slopes of every entry of its gradient towards it."""
+        whole = ((b.name, algebra.broadcast(self.gradient_of_weighted[b.name], b.shape)) for b in self.problem.blocks)
+        return {name: jacobian(slope, self.decisions) for name, slope in whole}
 
     @cached_property
     def curvature(self) -> Slopes:

@@ -86,6 +86,14 @@ class RowFile:
                 left = left[self._file.write(left) :]
         self._count += len(part)
 
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows that were written already, while others may be written in another thread."""
+        if self._file is None:
+            return self._array[start:stop]
+        width = self._shape[1]
+        read = os.pread(self._file.fileno(), 8 * (stop - start) * width, 8 * start * width)
+        return np.frombuffer(read).reshape(stop - start, width)
+
     def array(self) -> Array:
         """Rows that were written. No more can be."""
         if self._file is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,8 +28,16 @@ TOGETHER = 1 << 15
 """Rounds whose data are in memory at once."""
 
 
+class RowsOfRounds(Protocol):
+    """Array with the round first, or what gives a part of the rounds as one."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> Array: ...
+
+
 def certificates(
-    problem: Canonical, data: Data, decisions: Mapping[str, Array], ends: Sequence[int]
+    problem: Canonical, data: Data, decisions: Mapping[str, RowsOfRounds], ends: Sequence[int]
 ) -> list[Certificate]:
     """Certificates after these rounds, rising numbers from 1, from the data and the decisions by name, the round first.
 

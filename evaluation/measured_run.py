@@ -374,3 +374,9 @@ class MeasuredRun:
             return result
         scales = self.promise.scales
         return measures.total(result, total, None if scales is None else scales[self.constraints.shape[1] :])
+
+
+def tell(run: MeasuredRun, comparators: Mapping[str, Comparator], certificate: Certificate | None) -> None:
+    """Give a run what was computed for the same problem, data and decisions, so that it is not computed again."""
+    run._comparators.update(comparators)
+    run.own_certificate = run.own_certificate or certificate

@@ -179,6 +179,14 @@ class Recorder:
             self._written[name] = RowFile(self._rows(name), width, self._among), values.shape[1:]
         self._written[name][0].add(np.ascontiguousarray(values).reshape(len(values), -1))
 
+    def decided(self, name: str, start: int, stop: int) -> Array:
+        """Decisions of recorded rounds (from 0) of a name that is kept in all rounds; another thread may record others meanwhile."""
+        column = f"decision.{name}"
+        if self._written is None or column not in self._written:
+            return self._columns[column][start:stop]
+        file, shape = self._written[column]
+        return file.rows(start, stop).reshape(stop - start, *shape)
+
     def _end(self) -> None:
         """Make columns of what was written to files."""
         for name, (file, shape) in (self._written or {}).items():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -15,14 +16,10 @@ import numpy as np
 
 from oco.backends.arguments import is_integer
 from oco.backends.choose import BackendChoice
-from oco.backends.factors import points_of
 from oco.backends.learner import Learner
-from oco.backends.monitor import slope_rounds
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
-from oco.backends.registry import growth_of
-from oco.compiler.evidence.wealth import Evidence, read_alarm
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import plain
@@ -33,11 +30,12 @@ from oco.dsl.logs import logger
 from oco.dsl.statements import Feedback
 from oco.dsl.telemetry import span
 from oco.evaluation.comparators import ComparatorBudget
+from oco.evaluation.concurrently import PlayedSoFar, Step, Stopped, cores, side_by_side
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.gathering import can_gather, gathered, of_the_data, taken
-from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
-from oco.evaluation.measures import over_rounds
+from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise
 from oco.evaluation.missing import RepairedRounds
+from oco.evaluation.monitored import Refutation, monitor
 from oco.evaluation.recorder import Keep, Recorder, data_of, feedback_of
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
@@ -45,8 +43,6 @@ from oco.evaluation.tables import readable
 Array = np.ndarray[Any, Any]
 log = logger(__name__)
 Progress = Callable[[int, float, float], None]
-ALPHA = 0.001
-"""Probability at most that a run warns of statements about its streams that hold."""
 TELL_EVERY = 1.0  # seconds after which progress is reported however slow the rounds are
 
 
@@ -56,6 +52,18 @@ class Calls(NamedTuple):
     progress: Progress | None
     on_round: OnRound | None
     on_warning: OnWarning | None
+
+    def until(self, stop: Event, more: Callable[[], None]) -> Calls:
+        """Calls of which the one for progress raises `Stopped` once an event is set, and else calls `more` too."""
+
+        def report(round: int, loss: float, violation: float) -> None:
+            if stop.is_set():
+                raise Stopped
+            more()
+            if self.progress is not None:
+                self.progress(round, loss, violation)
+
+        return self._replace(progress=report)
 
 
 class RunnablePlan(Protocol):
@@ -128,6 +136,7 @@ def run(
     budget: ComparatorBudget | None = None,
     on_round: OnRound | None = None,
     on_warning: OnWarning | None = None,
+    meanwhile: Sequence[Step] = (),
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
@@ -139,6 +148,7 @@ def run(
     journal   a folder: rounds are recorded there before they count, and those already recorded must be the same
     budget    limits of seconds and bytes for the trace's comparators
     on_round  called with the feedback of each round; `on_warning` with the text of each warning
+    meanwhile  steps that need the data, or follow the rounds: taken while those are played in C, where a core is free; else left out
     """
     loaded, given = _rounds_of(plan.canonical, data, rounds, seed, mapping, on_missing)
     feed = taken(iter(given), rounds) if loaded is None else iter(loaded)
@@ -153,19 +163,28 @@ def run(
     learner = player or _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     log.info("%s: %s runs in %s", plan.canonical.name, plan.algorithm, learner.compiled.backend)
+    streams, against = loaded if player or full else None, Refutation(learner.compiled.backend)
+    beside = _beside(plan.canonical, streams, against, meanwhile)
     with span("oco.run", {"oco.model": plan.canonical.name, "oco.algorithm": plan.algorithm}), learner:
-        _go_through(plan.canonical, learner, loaded if player or full else None, feed, recorder, calls)
+        _go_through(plan.canonical, learner, streams, feed, recorder, calls, beside)
     if loaded is None:
-        streams = MappingProxyType(recorder.streams())
-        loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
+        loaded = Data(plan.canonical, recorder.count, MappingProxyType(recorder.streams()), seed=seed)
     loaded, record = loaded.joined(recorder.carried()), recorder.record()
-    started = _given(plan.canonical, start, draws)
-    origin = Origin(seed, plan.recipe, *started, learner.compiled.backend, KnownFacts(plan.facts))
-    _monitor(learner, record, loaded)
+    origin = Origin(
+        seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, KnownFacts(plan.facts)
+    )
+    monitor(learner, record, loaded, against)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     proof = learner.certificate() if learner.contract.terms is not None else None
     parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
     return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
+
+
+def _beside(
+    problem: Canonical, streams: Data | None, against: Refutation, meanwhile: Sequence[Step]
+) -> tuple[Step, ...]:
+    """Steps to take beside the rounds; none where their data are not all known before."""
+    return () if not meanwhile or streams is None or problem.carried else (lambda _: against.of(streams), *meanwhile)
 
 
 def _rounds_of(
@@ -188,42 +207,6 @@ def _rounds_of(
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, turns: int) -> Learner:
     """Fresh learner, or that of a journal at its first round; `made` takes the name of the journal's backend."""
     return made(None) if journal is None else open_journal(made, journal, rewind=True, turns=turns)
-
-
-def _refuted(data: Data, backend: str) -> tuple[str, ...]:
-    """Warning where given data refute what the model states of them, with the round since when."""
-    evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
-    growth = growth_of(backend, evidence, data.rounds)
-    if growth is not None and evidence.surely_quiet((part for _, part in data.blocks()), growth):
-        return ()
-    for _, part in data.blocks() if evidence.streams else ():
-        evidence = evidence.after_rounds({name: part[name] for name in evidence.streams}, growth)
-        if evidence.alarm is not None:
-            return (str(evidence.alarm),)
-    return ()
-
-
-def _monitor(learner: Learner, record: Record, data: Data) -> None:
-    """Evidence and monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
-    for warning in () if read_alarm(learner.warnings) else _refuted(data, learner.compiled.backend):
-        learner.warn(warning)
-    rounds, seen = len(record.loss), learner.monitor
-    most, least = (over_rounds(function, record.constraints) for function in (np.maximum, np.minimum))
-    seen.record_values(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
-    seen.broken = bool((over_rounds(np.fmax, record.constraints[rounds // 2 :]) > 0).any())
-    kept = [np.asarray(d) for d in record.decisions.values()]
-    fields = learner.compiled.program
-    whole = [f.name for f in fields.decision] == [*record.decisions]
-    if whole and {f.name for f in fields.feedback} <= data.names:
-        looked_at = slope_rounds(data.given, rounds, record.kept)
-        places = {int(record.kept[k]): int(k) for k in np.flatnonzero(np.isin(record.kept, looked_at))}
-        for t, now in data.at(places):
-            learner.record_slopes(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
-    if whole and all(len(d) == rounds for d in kept):
-        last = points_of(fields, [d[-1] for d in kept])
-        moving = record.duals.shape[1] > 0 and read_alarm(learner.warnings) is None
-        seen.duals = {"the multipliers": record.duals[rounds // 2]} if moving else {}
-        seen.check_round(rounds, last, {"the multipliers": record.duals[-1]} if moving else {})
 
 
 class KnownFacts(Mapping[str, Any]):
@@ -259,13 +242,20 @@ def _go_through(
     feed: Iterable[Mapping[str, Any]],
     recorder: Recorder,
     calls: Calls,
+    beside: Sequence[Step] = (),
 ) -> None:
-    """Play all rounds: many at once where their streams are known to the learner, but for draws that `on_round` is to have."""
+    """Play all rounds: many at once where their streams are known to the learner, but for draws that `on_round` is to have; `beside`
+    them, on a core that is free, what is no more than the data.
+    """
     explored = calls.on_round is not None and bool(learner.compiled.program.draws)
     alone = streams is None and recorder.collects and calls.on_round is None and problem.feedback is Feedback.FULL
     if streams is not None and not explored and can_play(learner):
         learner.notify(on_warning=calls.on_warning)
-        _play(learner, streams, recorder, calls)
+        if beside and cores() > 1:
+            played = PlayedSoFar(recorder)
+            side_by_side(lambda stop: _play(learner, streams, recorder, calls.until(stop, played.more)), beside, played)
+        else:
+            _play(learner, streams, recorder, calls)
     elif alone and can_gather(problem, learner):
         learner.notify(on_warning=calls.on_warning)
         _play_as_they_come(problem, learner, feed, recorder, calls)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from oco.backends.registry import backend as find_backend
 from oco.cli import options as o
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.results import measured, report, write_results
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.writing import make_folder
 from oco.evaluation.baselines.base import SECONDS
 from oco.evaluation.baselines.rule_table import Beside
@@ -21,9 +24,11 @@ from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import EXACT, ComparatorStatus
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
+from oco.evaluation.hindsight import Hindsight
 from oco.evaluation.numbers import counted
 from oco.evaluation.report.trace import Trace
 from oco.evaluation.report.verdict import verdict
+from oco.evaluation.run import run as play
 from oco.evaluation.summary import RunSummary, summarize
 from oco.plan import Plan
 
@@ -66,12 +71,16 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     if not as_json:
         changed = o.planned_for(source.rounds, source.problem.horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes), request.details)
+    trade = Trade.of(plan.choice.played, plan.tradeoff)
+    hindsight = Hindsight(plan.canonical, source, request.cost, partial(_rules, request.baselines, trade))
+    options: dict[str, Any] = {"journal": files.journal, "budget": request.cost, "meanwhile": hindsight.steps}
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
-        trace = plan.run(source, seed=source.seed, progress=progress, journal=files.journal, budget=request.cost)
+        trace = Trace.of(play(plan, source, seed=source.seed, progress=progress, **options))
     if request.following:
         trace.budget = trace.budget.like(trace.seconds)
+    hindsight.tell(trace)
     with working("playing rules to compare with", silent=as_json or request.baselines == "none"):
-        rules = _beside(trace, plan, request.baselines)
+        rules = hindsight.rules
     with working("comparing with the best in hindsight", silent=as_json):
         summary = summarize(trace, beside=rules, certify=True)
     if files.out is not None:
@@ -88,11 +97,9 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     say(verdict(trace, summary, _data_words(source, files), _sentence(plan), following_commands(files, trace.backend)))
 
 
-def _beside(trace: Trace, plan: Plan, which: RuleChoice) -> Beside | None:
-    """Rules played over the rounds of a trace, ordered by the plan's trade; None where none are asked for."""
-    if which is RuleChoice.NONE:
-        return None
-    return beside(which, trace.problem, trace.data, Trade.of(plan.choice.played, plan.tradeoff))
+def _rules(which: RuleChoice, trade: Trade, problem: Canonical, data: Data) -> Beside | None:
+    """Rules played over the rounds of the data, ordered by a trade; None where none are asked for."""
+    return None if which is RuleChoice.NONE else beside(which, problem, data, trade)
 
 
 def _announce(plan: Plan, notes: tuple[str, ...], details: bool) -> None:

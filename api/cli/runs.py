@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,6 @@ def run(
     With several algorithms, seeds or values of settings all combinations are run, on all cores, and compared pair by pair; one that
     fails stops no other, and with --out an interrupted table goes on where it stopped.
     """
-    from oco.cli.one_run import Files, Request, run_one
-
     model = _named(model, replay, as_json)
     stated = stated_options(model) if data is None else StatedOptions()
     data, mapping, rounds = data or stated.data, mapping or stated.mapping, rounds or stated.rounds
@@ -72,7 +71,8 @@ def run(
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
     options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
-    source = o.data_of(loaded, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
+    read: dict[str, Any] = {"mapping": mapping, "seed": seed, "rounds": rounds, "on_missing": on_missing}
+    one_run, source = _loaded_with(loaded, data, **read)
     if len(names) * seeds > 1 or grid:
         values = _grid_values(grid, {**o.units_of(kind), **settings}, journal)
         shared = options | {"backend": backend, "budget": cost}
@@ -86,8 +86,23 @@ def run(
         else:
             plan = _planned(loaded, source, names[0], o.given(settings, kind).get("settings"), backend, **timed)
     plan = instrumented(plan, certify, alert)
-    files = Files(model, data, stated.data is not None, mapping or (), journal, out)
-    run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
+    files = one_run.Files(model, data, stated.data is not None, mapping or (), journal, out)
+    request = one_run.Request(files, cost, following, which, details, as_json)
+    one_run.run_one(plan.for_rounds(source.rounds), source, request)
+
+
+def _loaded_with(model: Model, path: Path | None, **options: Any) -> tuple[Any, Data]:
+    """Module of a single run with all that it loads, and the data, at the same time: readers leave the interpreter to others."""
+
+    def one_run() -> Any:
+        from oco.cli import one_run
+
+        return one_run
+
+    with ThreadPoolExecutor(1, "oco-import") as other:
+        module = other.submit(one_run)
+        data = o.data_of(model, path, **options)
+    return module.result(), data
 
 
 def _planned(loaded: Model, source: Data, *words: Any, pilots: Data | None, **options: Any) -> Plan:

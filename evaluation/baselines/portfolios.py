@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.degrees import degree
@@ -149,6 +148,8 @@ def nearest_in_norm(A: Array, y: Array) -> Array:
     """Point x of the simplex with the least (x - y)' A (x - y), for a positive definite A (n, n): nonnegative least
     squares with the sum as a heavy equation.
     """
+    from scipy.optimize import nnls
+
     root = np.linalg.cholesky(A / np.linalg.norm(A, 2)).T
     rows = np.vstack([root, np.full((1, len(y)), SUM_WEIGHT)])
     x = nnls(rows, np.append(root @ y, SUM_WEIGHT))[0]

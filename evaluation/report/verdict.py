@@ -164,7 +164,7 @@ def _table(run: RunSummary) -> list[str]:
     lines = measure_table(run).only(FOUR if run.rules is not None else FOUR[:-1]).lines(WIDTH)
     for line in run.regret:
         if note := _comparator_note(line):
-            lines.append(shorten(f"{line.kind} regret: {note}", WIDTH, placeholder=" ..."))
+            lines += _wrapped(shorten(f"{line.kind} regret: {note}", 2 * WIDTH - LABEL, placeholder=" ..."))[:2]
     return lines
 
 

@@ -1,0 +1,65 @@
+"""Measures of a run, which can be worked out while its rounds are played: comparators, rules of practice, the certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+from oco.compiler.certificates.certificate import Certificate
+from oco.compiler.problem.canonical import Canonical
+from oco.dsl.diagnostics import OcoError
+from oco.evaluation.baselines.rule_table import Beside
+from oco.evaluation.certified import certificates
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget
+from oco.evaluation.comparators.compare import FINAL, compare
+from oco.evaluation.concurrently import PlayedSoFar, Step
+from oco.evaluation.data import Data
+from oco.evaluation.measured_run import MeasuredRun, RegretKind, tell
+
+KINDS: tuple[RegretKind, ...] = ("static", "dynamic")
+
+
+@dataclass(eq=False)
+class Hindsight:
+    """Comparators within a budget, the rules that `play` plays, and the certificate of the decisions; each is worked out once."""
+
+    problem: Canonical
+    data: Data
+    budget: ComparatorBudget
+    play: Callable[[Canonical, Data], Beside | None]
+    _comparators: dict[str, Comparator] = field(default_factory=dict, init=False)
+    _certificate: Certificate | None = field(default=None, init=False)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Work that gives all of it, the parts one after another; the certificate follows the rounds."""
+        kinds = KINDS if self.budget.wanted else ()
+        return (*(partial(self._compare, kind) for kind in kinds), lambda _: self.rules, self._certify)
+
+    @cached_property
+    def rules(self) -> Beside | None:
+        """Rules beside the learner; None where none are asked for."""
+        return self.play(self.problem, self._own_data)
+
+    def tell(self, run: MeasuredRun) -> None:
+        """Give a run what is known of it, but for comparators that stopped early and may take longer by its budget. What is not known yet
+        is worked out on the run's data, which have what rounds left to the next.
+        """
+        self.data = run.data
+        longer = run.budget.seconds > self.budget.seconds
+        known = {kind: c for kind, c in self._comparators.items() if c.status in FINAL or not longer}
+        tell(run, known, self._certificate)
+
+    @cached_property
+    def _own_data(self) -> Data:
+        """Data with a block of draws of its own, since the learner reads other rounds at the same time."""
+        return replace(self.data)
+
+    def _compare(self, kind: RegretKind, _: PlayedSoFar) -> None:
+        self._comparators[kind] = compare(self.problem, self._own_data, kind, self.budget)
+
+    def _certify(self, played: PlayedSoFar) -> None:
+        with suppress(OcoError):  # the run says why it has none
+            (self._certificate,) = certificates(self.problem, self._own_data, played.decisions, (self.data.rounds,))

@@ -32,7 +32,7 @@ from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.precision import in_single
-from oco.compiler.ir.program import Block, Program, Var
+from oco.compiler.ir.program import Block, Global, Program, Var
 from oco.compiler.ir.rewrite import all_functions
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
@@ -135,8 +135,9 @@ def _bound(block: Block) -> Iterator[Var]:
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
     """Constants and functions of the library that the lines use, then the lines."""
     used = set(re.findall(r"\w+", "\n".join(lines)))
-    own = [g for g in program.constants if _constant_name(g.var.name, interface.name) in used]
-    constants = [line for g in own for line in _constant(g.why, interface, g.var.name, program)]
+    names = _constant_names(program, interface.name)
+    own = [g for g in program.constants if names[g.var.name] in used]
+    constants = [line for g in own for line in _constant(g, names[g.var.name])]
     return [*constants, "", *library.linked(lines, interface.name, interface.arithmetic.pieces)]
 
 
@@ -146,15 +147,16 @@ def _taken() -> frozenset[str]:
     return library.names() | {*PUBLIC, *STATE_NAMES, *STATUS_NAMES}
 
 
-def _constant_name(name: str, prefix: str) -> str:
-    return f"{prefix}_{identifier(name, _taken())}"
+def _constant_names(program: Program, prefix: str) -> dict[str, str]:
+    """C names of a program's constants: those of the program, where no function has them."""
+    own = {g.var.name for g in program.constants}
+    return {n: f"{prefix}_{identifier(n, _taken() | own - {n})}" for n in own}
 
 
-def _constant(why: str, interface: Interface, name: str, program: Program) -> Iterator[str]:
-    value = next(g for g in program.constants if g.var.name == name)
-    if why:
-        yield f"/* {comment(why)} */"
-    yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
+def _constant(made: Global, name: str) -> Iterator[str]:
+    if made.why:
+        yield f"/* {comment(made.why)} */"
+    yield from array_lines(name, made.var.type, made.value)
 
 
 def rule(
@@ -162,7 +164,7 @@ def rule(
 ) -> tuple[list[str], Interface]:
     """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
-    constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
+    constants = _constant_names(program, prefix)
     changes = [changes_of(program, f) for f in (program.prepare, program.update) if f is not None]
     own = (program.init, program.decide, *(c.function for c in changes), program.measure, program.certificate)
     entries = [f for f in own if f is not None]

@@ -23,6 +23,7 @@ from oco.backends.c99.build import compiler
 from oco.backends.c99.module import emit as emit_c
 from oco.backends.python.module import emit
 from oco.compiler.ir.names import RESERVED, identifier, is_legal
+from oco.compiler.ir.passes import shorten
 from oco.dsl.diagnostics import OcoError
 from oco.plan import Plan
 
@@ -144,7 +145,8 @@ def test_no_name_of_a_model_hides_one_of_the_module():
     defined = {n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     defined |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
     defined |= {a.asname or a.name for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names}
-    rule = {f.name for f in plan.program.functions} | {g.var.name for g in plan.program.constants}
+    emitted = shorten(plan.program)
+    rule = {f.name for f in emitted.functions} | {g.var.name for g in emitted.constants}
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & set(dir(builtins))
     free = {n for n in (defined - rule) | used if not n.startswith("_")} - {
         "round"

@@ -96,6 +96,7 @@ class ContextRegression:
             "z": z + rate * move,
             "C_zz": kept * (C + rate * t.outer(move, move)),
             "C_sz": kept * (cross + rate * t.outer(change, move)),
+            REGRESSED: by_contexts,
             MOMENTS: t.name("moments", moments + rate * (products - moments)),
         }
 

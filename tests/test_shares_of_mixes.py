@@ -12,7 +12,7 @@ from thorough import corners
 
 import oco
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.problem.followed_streams import FORGETS
+from oco.compiler.problem.followed_streams import FORGETTING
 
 T = 400
 MIX = """\
@@ -57,14 +57,16 @@ def test_a_mix_is_nearly_the_cheapest_that_is_slow_in_the_stated_share() -> None
 
 
 @pytest.mark.parametrize("backend", corners(["numpy", "c"], ["c"]))
-def test_what_is_predicted_is_the_average_of_the_last_rounds(backend: str) -> None:
+def test_what_is_predicted_are_averages_of_the_rounds_before(backend: str) -> None:
     data, learner = rounds(4), plan_of().learner(backend=backend)
-    average = np.full(3, 5.0)
+    averages = np.full((2, 3), 5.0)
     for t in range(40):
         learner.decide(cost=data["cost"][t])
-        np.testing.assert_allclose(learner.value("kept_average_latency_slow"), average, rtol=1e-9)
+        for k, average in enumerate(averages):
+            np.testing.assert_allclose(learner.value(f"kept_average_{k}_latency_slow"), average, rtol=1e-9)
         learner.observe(latency=data["latency"][t], errors=data["errors"][t])
-        average = average + max(FORGETS, 1 / (t + 1)) * (data["latency"][t] - average)
+        rates = np.maximum(FORGETTING, 1 / (t + 1))[:, None]
+        averages = averages + rates * (data["latency"][t] - averages)
 
 
 def test_c_decides_as_numpy_does() -> None:
@@ -85,3 +87,19 @@ def test_streams_that_only_add_are_not_followed() -> None:
     added = MIX.replace("latency @ share <= 1.2", "sum(latency) - 20 * share[0] <= 12")
     (margin,) = (c.margin for c in canonical(oco.parse(added)).inequalities if c.margin is not None)
     assert margin.streams is None
+
+
+def test_decisions_do_not_run_after_averages_of_what_has_no_lasting_differences() -> None:
+    """Of returns that are drawn alike for all assets an average says nothing: each round's mix is that of a model without the limit."""
+    text = """\
+model returns
+horizon T = 200
+decision x[8] in simplex()
+stream r[8] in [0.5, 1.5]
+minimize sum_squares(x) - 0.01 * (r @ x)
+subject to
+    lost: r @ x >= 0.999  in 80% of rounds
+"""
+    r = np.clip(1 + 0.02 * np.random.default_rng(8).standard_normal((200, 8)), 0.5, 1.5)
+    trace = oco.compile(oco.parse(text)).run({"r": r}, backend="c")
+    assert np.abs(trace.decisions[20:] - 1 / 8).max() <= 0.05

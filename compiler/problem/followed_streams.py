@@ -2,7 +2,9 @@
 
 What a mix of machines, suppliers or assets does hangs on which of them are relied on: at a fixed value of the streams the constraint
 would not tell them apart. It is met at what is predicted of them instead: as the model states, as the one context of their shape says, or
-an average a <- a + max(r, 1/t) (s_t - a) of the rounds before.
+an average a <- a + max(r, 1/t) (s_t - a) of the rounds before, of all or of the last ones, whichever was off least. Averages of what has no
+differences that last, as those of returns, are noise, which decisions would run after: unless the averages are better for sure, all entries
+are predicted at the fixed values and one shift of all.
 """
 
 from __future__ import annotations
@@ -14,12 +16,16 @@ import numpy as np
 
 from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.problem.kept_values import kept_range, round_of
-from oco.compiler.problem.stream_ranges import StreamRange
+from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
-from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
+from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 
-FORGETS = 0.1
-"""Least rate at which averages forget: they are of some ten rounds."""
+FORGETTING = (0.0, 0.1)
+"""Least rates at which averages forget: they are of all rounds, and of some ten."""
+MISSED_RATE = 0.02
+"""Least rate at which averages of squared errors forget."""
+SURELY = 0.9
+"""Part of the squared error of one level of all entries that that of averages of each has to be below."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +66,66 @@ def followed_streams(
     taken  names that no kept value has
     turns  learners that take turns where feedback is late, each with averages of its own
     """
-    predictions, kept, used = dict[str, Expr](), list[StreamRange](), set(taken)
+    predictions, kept, used = dict[str, Expr](), list[StreamRange](), frozenset(taken)
     for name, s in streams.items():
         if name in stated:
             low, high = (np.broadcast_to(end, s.shape) for end in (s.lower, s.upper))
             predictions[name] = call("maximum", call("minimum", stated[name], high), low)
             continue
-        own = f"average_{name}_{label}"
-        while own in used:
-            own += "_"
-        used.add(own)
-        average = Name(own, Kind.STREAM, shape=s.shape)
-        now = call("add", Name(name, Kind.STREAM, shape=s.shape, integer=s.integer), 0.0)
-        rate = call("maximum", FORGETS, call("div", 1.0, round_of(turns)))
-        following = call("add", average, call("mul", rate, call("sub", now, average)))
-        first = np.broadcast_to((s.lower + s.upper) / 2 if s.mean is None else s.mean, s.shape)
-        kept.append(kept_range(average, following, first, (s.lower, s.upper)))
-        predictions[name] = average
+        averages = _Averages(s, f"{name}_{label}", used, round_of(turns))
+        kept += averages.ranges
+        predictions[name] = averages.prediction
     return Followed(predictions, tuple(kept), tuple(n for n in streams if n in stated))
+
+
+class _Averages:
+    """Averages of one stream and of their squared errors, and the prediction that is made of them."""
+
+    def __init__(self, s: StreamRange, suffix: str, taken: frozenset[str], round_: Expr) -> None:
+        self.ranges: list[StreamRange] = []
+        self._round, self._taken = round_, taken
+        now = call("add", Name(s.name, Kind.STREAM, shape=s.shape, integer=s.integer), 0.0)
+        first = np.broadcast_to((s.lower + s.upper) / 2 if s.mean is None else s.mean, s.shape)
+        size = float(max(np.prod(s.shape), 1))
+        averages, errors = list[Expr](), list[Expr]()
+        for k, rate in enumerate(FORGETTING):
+            own = self._moving(f"average_{k}_{suffix}", s.shape, first, (s.lower, s.upper), rate, now)
+            averages.append(own)
+            errors.append(self._missed(f"missed_{k}_{suffix}", call("sub", now, own), size))
+        width = np.asarray(float(np.max(s.upper - s.lower)))
+        apart = call("div", call("sum", call("sub", now, constant(first))), size)
+        shift = self._moving(f"shift_{suffix}", (), 0.0, (-width, width), 0.0, apart)
+        level = call("add", constant(first), shift)
+        missed = self._missed(f"missed_{suffix}", call("sub", now, level), size)
+        overall, recent = averages
+        best = _chosen(recent, overall, call("sub", errors[0], errors[1]))
+        surely = call("sub", call("mul", SURELY, missed), call("minimum", errors[0], errors[1]))
+        self.prediction = _chosen(best, level, surely)
+
+    def _missed(self, name: str, error: Expr, size: float) -> Expr:
+        """Average of the squared errors of the entries."""
+        ends = np.asarray(0.0), np.asarray(np.inf)
+        return self._moving(name, (), 0.0, ends, MISSED_RATE, call("div", call("sum_squares", error), size))
+
+    def _moving(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        first: Floats | float,
+        ends: tuple[Floats, Floats],
+        rate: float,
+        now: Expr,
+    ) -> Expr:
+        """Average of a value, kept under a name that is none of the model's."""
+        while name in self._taken:
+            name += "_"
+        own = Name(name, Kind.STREAM, shape=shape)
+        rate_now = call("maximum", rate, call("div", 1.0, self._round))
+        following = call("add", own, call("mul", rate_now, call("sub", now, own)))
+        self.ranges.append(kept_range(own, following, first, ends))
+        return own
+
+
+def _chosen(a: Expr, b: Expr, by: Expr) -> Expr:
+    """The one value where `by` is positive, else the other."""
+    return call("add", b, call("mul", call("_positive", by), call("sub", a, b)))

@@ -57,7 +57,7 @@ def test_a_mix_is_nearly_the_cheapest_that_is_slow_in_the_stated_share() -> None
 
 
 @pytest.mark.parametrize("backend", corners(["numpy", "c"], ["c"]))
-def test_what_is_predicted_are_averages_of_the_rounds_before(backend: str) -> None:
+def test_predictions_are_averages_of_the_rounds_before(backend: str) -> None:
     data, learner = rounds(4), plan_of().learner(backend=backend)
     averages = np.full((2, 3), 5.0)
     for t in range(40):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 import numpy as np
 import pytest
 from ir_programs import same_bits
 from test_c99 import build, needs_compiler
 
-from oco.backends.c99.arithmetic import EXACT
-from oco.backends.c99.loops import FEW
+from oco.backends.c99.loops import FEW, PARTS_OF_LONG
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.sums_in_parts import FEWEST, PARTS, parts_of, sum_in_parts
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.verifier import check
 
 FLOAT = DType.FLOAT
-LENGTHS = (*(n + k for n, parts in EXACT.parts.items() for k in (-1, 0, parts - 1)), 1003)
+LENGTHS = (*(n + k for n, parts in ((FEWEST, PARTS), (LONG, PARTS_OF_LONG)) for k in (-1, 0, parts - 1)), 1003)
 
 
 def sums(n: int) -> Program:
@@ -57,6 +61,37 @@ def test_sums_have_every_entry_once(natives) -> None:
         rows = [math.fsum(row) for row in m], m.max(axis=1), [math.fsum(row * row * b) for row in m]
         np.testing.assert_allclose(found, np.concatenate([numbers, *rows]), rtol=0, atol=1e-16 * n * 8, err_msg=str(n))
         np.testing.assert_allclose(columns, m.sum(axis=0), rtol=1e-15)
+
+
+@needs_compiler
+def test_short_sums_are_added_up_in_four_parts(natives) -> None:
+    """To the bit: entry k joins part k modulo 4, which begins at 0, and halves are joined with halves."""
+    rng = np.random.default_rng(1)
+    for n, native in zip(LENGTHS[:3], natives):
+        a, b, m = rng.standard_normal(n), rng.standard_normal(n), rng.standard_normal((3, n))
+        _, found, _ = native.measure(1, np.zeros(2), a, b, m)
+        terms = [a, a * b, a * b, np.abs(a - b), *m, *(m * m * b)]
+        assert same_bits(found[[0, 1, 2, 5, 8, 9, 10, 14, 15, 16]], np.array([in_parts(v) for v in terms])), n
+
+
+def in_parts(terms: np.ndarray) -> float:
+    """Sum of terms in four parts, one after the other where they are fewer than `FEWEST`."""
+    if len(terms) < FEWEST:
+        return functools.reduce(operator.add, terms, 0.0)
+    one, two, three, four = (functools.reduce(operator.add, terms[k::4], 0.0) for k in range(4))
+    return (one + three) + (two + four)
+
+
+def test_marks_of_short_sums_change_no_value() -> None:
+    """Sums and inner products of vectors are marked, and those of rows; all of a matrix, columns and extremes are not."""
+    program, rng = sums(FEWEST), np.random.default_rng(2)
+    marked = check(sum_in_parts(program))
+    assert program.measure is not None and marked.measure is not None
+    assert sum(parts_of(e) == PARTS for e in marked.measure.body.equations) == 6
+    assert all(parts_of(e) == 1 for e in program.measure.body.equations)
+    given = [1, np.zeros(2), rng.standard_normal(FEWEST), rng.standard_normal(FEWEST), rng.standard_normal((3, FEWEST))]
+    for one, other in zip(interpret(marked, "measure", given), interpret(program, "measure", given), strict=True):
+        assert same_bits(np.asarray(one), np.asarray(other))
 
 
 def extremes(n: int) -> Program:

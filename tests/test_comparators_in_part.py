@@ -18,6 +18,7 @@ from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.sampled import estimate_of
 from oco.evaluation.comparators.sums import PrefixSums
 from oco.evaluation.data import Data, load_data
 
@@ -41,6 +42,32 @@ def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pyte
     assert whole.status is ComparatorStatus.CERTIFIED
     assert found.status is ComparatorStatus.NOT_COMPUTED and "all 6 rounds would take about" in found.words
     assert 0 < found.bound < whole.value and "it costs at least" in found.words
+
+
+def test_rounds_at_equal_distances_estimate_what_all_would_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The total of `min c @ x` over the box is the sum of the negative entries of c, which grow with the round."""
+    p = problem("decision x[20] in box(0, 1)\nstream c[20] in [-2, 2]\nminimize c @ x\n", 4000)
+    rng = np.random.default_rng(0)
+    c = rng.uniform(-1, 1, (4000, 20)) * np.linspace(0, 2, 4000)[:, None]
+    monkeypatch.setattr(rounds_module, "HOPELESS", 1e-9)
+    monkeypatch.setattr(rounds_module, "_rounds_at_once", lambda *_: 400)
+    found = compare(p, load_data(p, {"c": c}), "dynamic")
+    losses = np.minimum(c, 0).sum(axis=1)
+    assert found.status is ComparatorStatus.NOT_COMPUTED and found.estimate is not None
+    assert found.estimate.count == 400 and "400 rounds at equal distances suggest" in found.words
+    assert found.estimate.total == pytest.approx(10 * losses[::10].sum(), rel=1e-5)
+    assert abs(found.estimate.total - losses.sum()) <= found.estimate.within < 0.1 * abs(losses.sum())
+
+
+def test_intervals_of_estimates_hold_the_total_as_often_as_they_say() -> None:
+    """Of 2,000 samples without replacement of 50 of 200 losses some 95% do."""
+    rng = np.random.default_rng(1)
+    losses = rng.normal(3, 1, 200)
+    samples = [estimate_of(rng.permutation(losses)[:50], 200) for _ in range(2000)]
+    held = np.mean([abs(e.total - losses.sum()) <= e.within for e in samples])
+    assert 0.93 < held < 0.96
+    whole = estimate_of(losses, 200)
+    assert whole.total == pytest.approx(losses.sum()) and whole.within == 0
 
 
 def test_chunks_of_rounds_in_threads_give_the_bits_of_those_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:

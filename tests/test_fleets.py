@@ -22,7 +22,9 @@ from oco.backends.c99.fleet_source import emit_fleet
 from oco.backends.c99.library import linked
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.passes import PASSES, optimize
+from oco.compiler.ir.sums_in_parts import FEWEST
 
 LANES = 3
 
@@ -80,6 +82,32 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
     for f in plan.program.state:
         theirs = np.stack([a.value(f.name) for a in alone])
         assert np.allclose(values[f.name], theirs, rtol=1e-10, atol=1e-10 * max(np.abs(theirs).max(initial=0), 1))
+
+
+SUMS = """
+model sums
+horizon T = 100
+decision x[{n}] in box(-1, 1)
+stream A[3, {n}] in [-1, 1]
+stream b[3] in [-1, 1]
+stream M[{n}, {n}] in [-1, 1]
+minimize sum_squares(A @ x - b) + sum(abs(x - A[0])) / 10 + sum_squares(M @ x) / 10
+"""
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("n", [FEWEST - 1, FEWEST + 3, thorough(FEWEST), thorough(LONG - 1)])
+def test_short_sums_of_a_fleet_have_the_bits_of_its_learners(n):
+    """Sums of a vector, inner products and products of rows are added up in one order, with entries left over or none."""
+    plan, size = oco.compile(oco.parse(SUMS.format(n=n)), "ogd", settings="paper"), 11
+    assert ("parts[" in plan.source("c")) is (n >= FEWEST) and emit_fleet(plan.program, plan.contract).lanes > 1
+    together, alone = plan.fleet(size, backend="c"), [plan.learner(seed=k, backend="c") for k in range(size)]
+    rows = list(rounds_of(plan, 5 * size))
+    for k in range(5):
+        data = rows[k * size : (k + 1) * size]
+        assert np.array_equal(together.decide(), [a.decide() for a in alone])
+        found = together.observe(**{name: np.stack([d[name] for d in data]) for name in data[0]})
+        assert np.array_equal(found.loss, [a.observe(**d).loss for a, d in zip(alone, data)])
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")

@@ -52,18 +52,6 @@ def test_fast_learners_decide_as_numpy(name: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("n", [45, 48, 51])
-def test_fast_sums_in_eight_parts_have_every_entry(n: int) -> None:
-    """Sums from 48 entries on are taken in parts, with none or some entries left over, and shorter ones are not."""
-    text = (EXAMPLES / "portfolio.oco").read_text().replace("n = 30", f"n = {n}").replace("1..3, 10", f"1..3, {n // 3}")
-    plan = oco.compile(oco.parse(text), "mirror-descent", settings="paper")
-    source, data = plan.with_precision("fast").compiled("c").source, drawn(plan, 100)
-    assert (f"{plan.program.name}_sum_of_8(" in source) is (n >= 48)
-    fast, numpy = plan.with_precision("fast").run(data, backend="c"), plan.run(data, backend="numpy")
-    assert np.abs(fast.decisions - numpy.decisions).max() <= WITHIN
-
-
-@needs_compiler
 def test_the_fast_exponential_is_within_its_bound(tmp_path: Path) -> None:
     calls = ["void of_all(const double *x, double *y, int n) { for (int i = 0; i < n; ++i) { y[i] = @exp(x[i]); } }"]
     source, made = tmp_path / "e.c", tmp_path / "e.so"

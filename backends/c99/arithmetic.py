@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oco.backends.c99 import single
-from oco.compiler.ir.loop_groups import LONG
-
-_FEWEST_ADDED = 48
-"""Entries from which a sum in eight parts is shorter than one addition after the other: of fewer, what is left over takes longer."""
 
 _FLOATS = (
     "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
@@ -17,9 +13,9 @@ _FLOATS = (
     "were apart). Guarantees are those of exact numbers."
 )
 _QUICK = (
-    "Numbers are rounded as is fast: products and sums together where the compiler's -ffp-contract=fast says so, sums of 48 numbers and "
-    "more in parts, exponentials within 1e-13 of themselves (below e^-708 they are 0, above e^709 infinite). Last digits of decisions "
-    "differ from those of `--precision exact`, and from one compiler to the next (docs/speed.md: how far examples were apart)."
+    "Numbers are rounded as is fast: products and sums together where the compiler's -ffp-contract=fast says so, exponentials within 1e-13 "
+    "of themselves (below e^-708 they are 0, above e^709 infinite). Last digits of decisions differ from those of `--precision exact`, and "
+    "from one compiler to the next (docs/speed.md: how far examples were apart)."
 )
 _QUICK_EXP = """double @exp(double x) {
     /* e^x = 2^k e^r with |r| <= log(2)/2, and a polynomial that meets its function at Chebyshev's points */
@@ -50,7 +46,6 @@ class Arithmetic:
     name    as users name it (`Registered.precisions`)
     single  True where numbers are floats
     fused   True where compilers may round a product and a sum together
-    parts   running values among which a sum takes turns, by the fewest entries of such a sum, the most first
     pieces  texts of functions in place of those of the library, by name
     about   comment in the source; "" for none
     """
@@ -58,14 +53,13 @@ class Arithmetic:
     name: str
     single: bool = False
     fused: bool = False
-    parts: Mapping[int, int] = field(default_factory=lambda: {LONG: 32})
     pieces: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
 
 
 EXACT = Arithmetic("exact")
-"""Every operation of the rule rounded on its own, so that a learner and a fleet agree to the bit."""
-FAST = Arithmetic("fast", fused=True, parts={LONG: 32, _FEWEST_ADDED: 8}, pieces={"exp": _QUICK_EXP}, about=_QUICK)
+"""Every operation of the rule rounded on its own, so that a learner and a fleet round alike."""
+FAST = Arithmetic("fast", fused=True, pieces={"exp": _QUICK_EXP}, about=_QUICK)
 SINGLE = Arithmetic("float32", single=True, pieces=single.HELPERS, about=_FLOATS)
 ARITHMETICS = {a.name: a for a in (EXACT, FAST, SINGLE)}
 """Arithmetics by name."""

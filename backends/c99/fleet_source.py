@@ -24,6 +24,7 @@ from oco.compiler.ir.passes import PASSES, divide_less, optimize
 from oco.compiler.ir.program import ROUND, Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
+from oco.compiler.ir.sums_in_parts import sum_in_parts
 from oco.compiler.ir.verifier import check
 
 WHOLE = "whole_round"
@@ -99,7 +100,7 @@ def _picks(e: Equation) -> bool:
 
 def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
     """Source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
-    name, program = module_name(program.name), _after("dead-code", divide_less(program), skip)
+    name, program = module_name(program.name), _after("dead-code", divide_less(sum_in_parts(program)), skip)
     many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
     stepped = _after("common-subexpressions", with_whole_round(many or program), skip)

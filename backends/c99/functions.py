@@ -79,7 +79,7 @@ class _Body:
         places = {**constants, **{p.name: p.name for p in function.body.params}}
         entries = Entries(places, made_by)
         taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
-        self.w = Writer(entries, signatures, taken, arithmetic.parts)
+        self.w = Writer(entries, signatures, taken)
         self.given_up = given_up(function.body, self.stored)
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
         places.update({name: places[out] for name, out in self.given_up.items() if out in places})

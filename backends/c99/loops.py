@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from oco.backends.c99.entries import flat_index
 from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
-from oco.backends.c99.vectors import c_type, is_vector, reduction
+from oco.backends.c99.vectors import c_type, is_vector, reduction, without_lanes
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import DType, Equation, Var
+from oco.compiler.ir.sums_in_parts import PARTS, parts_of
 
 Index = Sequence[str]
 Shape = Sequence[int]
-LONG_ROW = 32
-"""Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
+PARTS_OF_LONG = 32
+"""Running values among which a long sum takes turns."""
 FETCHED_AHEAD = 512
 """Entries from which a row of data lies on several pages, at whose ends processors stop to fetch ahead on their own."""
 FEW = 8
@@ -74,12 +76,13 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
         equations = [e for e in equations if not _extreme(w, shape, e)]
     if not equations:
         return
+    if any(accumulates(e) and parts_of(e) > 1 for e in equations):
+        _with_short_sums(w, shape, equations)
+        return
     for e in equations:
         _begin(w, e)
     sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
-    if len(sums) == len(equations) or (
-        sums and shape[-1] >= LONG and _parts(w, shape, sums) > 1 and all(map(_is_entry, equations))
-    ):
+    if len(sums) == len(equations) or (sums and _in_long_parts(shape, sums) and all(map(_is_entry, equations))):
         _accumulate(w, shape, [(e.outs[0].name if e in sums else "", e) for e in equations])
         return
     with w.loops(shape) as index:
@@ -90,7 +93,7 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
 def _extreme(w: Writer, shape: Shape, e: Equation) -> bool:
     """True after writing the largest or least entry of a short array in memory, one comparison after the other; NaN is looked for apart."""
     (out,), several = e.outs, e.op in ("max", "min") and c_type(e.args[0].type) == "double" and shape[-1] >= FEW
-    if not several or out.type.shape or _parts(w, shape, [e]) > 1 or (place := w.entries.pointer(e.args[0])) is None:
+    if not several or out.type.shape or _in_long_parts(shape, [e]) or (place := w.entries.pointer(e.args[0])) is None:
         return False
     w.line(f"const double {out.name} = @{'largest' if e.op == 'max' else 'least'}({place}, {math.prod(shape)});")
     w.entries.places[out.name] = out.name
@@ -114,6 +117,51 @@ def _begin(w: Writer, e: Equation) -> None:
         w.line(f"{entry_of(target, kept, out.type)} = {start};")
 
 
+def _with_short_sums(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
+    """Equations that share a loop, of which some add up the rows in parts (`sum_in_parts`)."""
+    axes = without_lanes(shape)
+    lanes = ["0"] * (len(shape) - len(axes))
+    short = [e for e in equations if accumulates(e) and parts_of(e) > 1]
+    for e in equations:
+        if e not in short:
+            _begin(w, e)
+        elif e.outs[0].type.shape:
+            w.place(e.outs[0])
+    with w.loops(axes[:-1]) as rows:
+        parts = [_begin_parts(w, e) for e in short]
+
+        def turn(entry: str, part: str) -> None:
+            index = [*rows, entry, *lanes]
+            for e in equations:
+                if e in short:
+                    w.line(_joined(w, e, f"{parts[short.index(e)]}[{part}]", index))
+                else:
+                    _turn(w, e, index)
+
+        _in_turns(w, axes[-1], PARTS, turn)
+        for e, name in zip(short, parts):
+            if e.outs[0].type.shape:
+                _put(w, e.outs[0], [*rows, *lanes], _sum_of(name))
+            else:
+                w.scalar(e.outs[0], _sum_of(name))
+
+
+def _begin_parts(w: Writer, e: Equation) -> str:
+    """Name of an array of the parts of a sum, which begin at zero."""
+    name, made = w.fresh("parts"), e.args[0].type
+    w.line(f"{c_type(made)} {name}[{PARTS}] = {'{{0}}' if is_vector(made) else '{0}'};")
+    return name
+
+
+def _sum_of(parts: str) -> Text:
+    """Sum of parts, halves with halves: none waits for all before it."""
+    terms = [f"{parts}[{k}]" for k in range(PARTS)]
+    while len(terms) > 2:
+        half = len(terms) // 2
+        terms = [f"({a} + {b})" for a, b in zip(terms[:half], terms[half:])]
+    return Text(" + ".join(terms), Level.SUM)
+
+
 def _turn(w: Writer, e: Equation, index: Index) -> None:
     """Statements of one turn."""
     (out,) = e.outs
@@ -122,6 +170,10 @@ def _turn(w: Writer, e: Equation, index: Index) -> None:
     elif accumulates(e):
         kept = [i for k, i in enumerate(index) if k != dict(e.attrs).get("axis")]
         w.line(_joined(w, e, entry_of(w.place(out), kept, out.type) if out.type.shape else out.name, index))
+    elif parts_of(e) > 1:
+        parts, length = _begin_parts(w, e), e.args[0].type.shape[-1]
+        _in_turns(w, length, PARTS, lambda k, part: w.line(_joined(w, e, f"{parts}[{part}]", [*index, k])))
+        _put(w, out, index, _sum_of(parts))
     elif e.op != "matmul" or not _dot(w, e, index):
         total = out.name if out.name in w.entries.numbers else w.fresh("total")
         w.line(f"{c_type(out.type)} {total} = {_running(e)[0]};")
@@ -146,11 +198,9 @@ def _is_entry(e: Equation) -> bool:
     return e.op in POINTWISE or (accumulates(e) and not e.outs[0].type.shape)
 
 
-def _parts(w: Writer, shape: Shape, sums: Sequence[Equation]) -> int:
-    """Number of running values that take turns along the last axis; 1 for none."""
-    if not all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums):
-        return 1
-    return next((parts for least, parts in w.parts.items() if shape[-1] >= least), 1)
+def _in_long_parts(shape: Shape, sums: Sequence[Equation]) -> bool:
+    """True where running values take turns along a long last axis."""
+    return shape[-1] >= LONG and all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums)
 
 
 def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index = ()) -> None:
@@ -158,57 +208,62 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index =
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
-    count = _parts(w, shape, [e for total, e in totals if total])
-    if count > 1:
-        _in_parts(w, shape, count, totals, before)
-    else:
-        _one_by_one(w, shape, 0, totals, before)
-
-
-def _in_parts(w: Writer, shape: Shape, count: int, totals: Sequence[Part], before: Index) -> None:
-    """Loops in which entry k of the last axis joins the running value k modulo `count`; the last entries of a short axis join their sum."""
-    parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
-    sums = [part for part in parts if part[0]]
-    for name, total, _ in sums:
-        w.line(f"double {name}[{count}];")
-        with w.loops((count,)) as part:
-            w.line(f"{name}[{part[0]}] = {total};")
-    whole = shape[-1] // count * count
-    with w.loops(shape[:-1]) as rows:
-        block = w.fresh("i", "j", "k", "l", "m")
-        with w.braces(f"for (int {block} = 0; {block} < {whole}; {block} += {count})"):
-            _ask_ahead(w, block, whole, len(shape), count, [e for _, _, e in parts])
-            _of_parts(w, block, count, parts, [*before, *rows])
-        w.taken.discard(block)
-        if whole < shape[-1] and shape[-1] >= LONG:
-            _of_parts(w, str(whole), shape[-1] - whole, parts, [*before, *rows])
-    for name, total, e in sums:
-        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{count}({name});")
-    if whole < shape[-1] < LONG:
-        _one_by_one(w, shape, whole, totals, before)
-
-
-def _one_by_one(w: Writer, shape: Shape, first: int, totals: Sequence[Part], before: Index) -> None:
-    """Loops over `shape`, of the last axis from entry `first` on, in which each entry joins its running value at once."""
-    with w.loops(shape, first) as index:
+    if _in_long_parts(shape, [e for total, e in totals if total]):
+        _in_parts(w, shape, totals, before)
+        return
+    with w.loops(shape) as index:
         for total, e in totals:
             _entry_of_sums(w, e, total, [*before, *index])
 
 
-def _of_parts(w: Writer, first: str, entries: int, parts: Sequence[tuple[str, str, Equation]], before: Index) -> None:
-    """Loop over this many entries of the last axis from `first` on, each with a running value of its own."""
-    with w.loops((entries,)) as part:
-        for name, _, e in parts:
-            own = f"{name}[{part[0]}]" if name else ""
-            _entry_of_sums(w, e, own, [*before, f"{first} + {part[0]}"])
+def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) -> None:
+    """Loops in which entry k of the last axis joins the running value k modulo `PARTS_OF_LONG`."""
+    parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
+    sums = [part for part in parts if part[0]]
+    for name, total, _ in sums:
+        w.line(f"double {name}[{PARTS_OF_LONG}];")
+        with w.loops((PARTS_OF_LONG,)) as part:
+            w.line(f"{name}[{part[0]}] = {total};")
+    with w.loops(shape[:-1]) as rows:
+
+        def turn(entry: str, part: str) -> None:
+            for name, _, e in parts:
+                _entry_of_sums(w, e, f"{name}[{part}]" if name else "", [*before, *rows, entry])
+
+        ahead = partial(_ask_ahead, w, length=shape[-1], axes=len(shape), equations=[e for _, _, e in parts])
+        _in_turns(w, shape[-1], PARTS_OF_LONG, turn, ahead)
+    for name, total, e in sums:
+        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{PARTS_OF_LONG}({name});")
 
 
-def _ask_ahead(w: Writer, block: str, whole: int, axes: int, count: int, equations: Sequence[Equation]) -> None:
+def _in_turns(
+    w: Writer,
+    length: int,
+    count: int,
+    turn: Callable[[str, str], None],
+    ahead: Callable[[str], None] = lambda block: None,
+) -> None:
+    """Loops over the entries of an axis, `count` of them a block. `turn` writes what is done with an entry k and the part k modulo `count`,
+    `ahead` what is done before a block.
+    """
+    whole, block = length // count * count, w.fresh("i", "j", "k", "l", "m")
+    with w.braces(f"for (int {block} = 0; {block} < {whole}; {block} += {count})"):
+        ahead(block)
+        with w.loops((count,)) as (part,):
+            turn(f"{block} + {part}", part)
+    w.taken.discard(block)
+    if whole < length:
+        with w.loops((length - whole,)) as (part,):
+            turn(f"{whole} + {part}", part)
+
+
+def _ask_ahead(w: Writer, block: str, length: int, axes: int, equations: Sequence[Equation]) -> None:
     """Statements that ask for the next round's rows, once in a function: where memory is idle since each turn computes for long.
 
     Rows of many rounds lie one after the other; where they do not, what is asked for is not used, and nothing faults.
     """
-    rows = {name: size for name, size in w.rows.items() if size // count * count == whole}
+    count = PARTS_OF_LONG
+    rows = {name: size for name, size in w.rows.items() if size // count == length // count}
     if rows and axes == 1 and any(_takes_long(w, e) for e in equations):
         for name, size in rows.items():
             w.line(f"@ahead({name}, {size} + {block}, {count});")
@@ -242,7 +297,7 @@ def _dot(w: Writer, e: Equation, index: Index) -> bool:
     """True after writing a row of a matrix times a vector where both are in memory; False where they are not."""
     (a, b), out = e.args, e.outs[0]
     length, lies = a.type.shape[-1], (w.entries.pointer(a), w.entries.pointer(b))
-    if length < LONG_ROW or b.type.shape != (length,) or not all(lies):
+    if length < LONG or b.type.shape != (length,) or not all(lies):
         return False
     _put(w, out, index, Text(f"@dot({lies[0]} + {flat_index([index[0], '0'], a.type.shape)}, {lies[1]}, {length})"))
     return True

@@ -34,6 +34,7 @@ from oco.compiler.ir.passes import lower
 from oco.compiler.ir.precision import in_single
 from oco.compiler.ir.program import Block, Global, Program, Var
 from oco.compiler.ir.rewrite import all_functions
+from oco.compiler.ir.sums_in_parts import sum_in_parts
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
@@ -67,6 +68,7 @@ def emit(
     single = arithmetic.single
     name, program = module_name(program.name), replace(program, slopes=None)
     program = in_single(program) if single else program
+    program = sum_in_parts(program)
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name, arithmetic=arithmetic)
     ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None

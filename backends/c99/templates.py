@@ -280,7 +280,7 @@ HELPERS: dict[str, str] = {
     **dict(
         _joined(op, step, count)
         for op, step in (("sum", "{0} += {1};"), ("max", "{0} = @max({0}, {1});"), ("min", "{0} = @min({0}, {1});"))
-        for count in (8, 32)
+        for count in (32,)
     ),
     "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",
     "min_int": "int64_t @min_int(int64_t a, int64_t b) { return a <= b ? a : b; }",

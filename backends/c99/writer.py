@@ -54,14 +54,13 @@ class Signature:
 
 @dataclass
 class Writer:
-    """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `parts` is that of the
-    arithmetic; `rows` are parameters of which the next round's may be asked for, with their entries.
+    """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
+    which the next round's may be asked for, with their entries.
     """
 
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
-    parts: Mapping[int, int]
     rows: Mapping[str, int] = field(default_factory=dict)
     lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
@@ -109,18 +108,16 @@ class Writer:
         return name
 
     @contextmanager
-    def loops(self, shape: Sequence[int], first: int = 0) -> Iterator[list[str]]:
-        """Context with a loop for each axis that is longer than one, that of the last axis from entry `first` on;
-        yields the index.
-        """
+    def loops(self, shape: Sequence[int]) -> Iterator[list[str]]:
+        """Context with a loop for each axis that is longer than one; yields the index."""
         index, names = list[str](), list[str]()
         with ExitStack() as opened:
-            for axis, n in enumerate(shape, 1 - len(shape)):
+            for n in shape:
                 if n in (1, LANE):
                     index.append("0")
                     continue
                 name = self.fresh("i", "j", "k", "l", "m")
-                opened.enter_context(self._loop(f"for (int {name} = {0 if axis else first}; {name} < {n}; ++{name})"))
+                opened.enter_context(self._loop(f"for (int {name} = 0; {name} < {n}; ++{name})"))
                 index.append(name)
                 names.append(name)
             yield index

@@ -71,7 +71,7 @@ class _Folding:
         if int(np.prod(made.shape, dtype=np.int64)) > _LARGEST:
             return None
         with np.errstate(all="ignore"):
-            value = OPS[e.op].meaning(*(self.array(a) for a in e.args), **dict(e.attrs))
+            value = OPS[e.op].value((self.array(a) for a in e.args), dict(e.attrs))
         array: np.ndarray[Any, Any] = np.array(value, dtype=KINDS[made.dtype], order="C")
         if made.shape:
             # A view reads better where it stands, and a folded transpose would lie otherwise in memory, by which sums round.

@@ -93,7 +93,7 @@ class _Machine:
             case "map":
                 made = [self.block(e.blocks[0], row, env) for row in zip(*args, strict=True)]
                 return tuple(map(np.stack, zip(*made, strict=True)))
-        value = OPS[e.op].meaning(*args, **dict(e.attrs))
+        value = OPS[e.op].value(args, dict(e.attrs))
         return tuple(value) if len(e.outs) > 1 else (value,)
 
 

@@ -18,11 +18,11 @@ LaneRule = Callable[["Lanes", "Sequence[LaneValue]", Attributes], "Value"]
 
 def reduction_lanes(op: str) -> LaneRule:
     def rule(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
-        (x,), axis = args, attrs["axis"]
+        (x,), axis, more = args, attrs["axis"], {k: v for k, v in attrs.items() if k != "axis"}
         value = x.value
         if axis is None and len(x.shape) != 1:
             value = lanes.t.reshape(value, (math.prod(x.shape), lanes.count))
-        return lanes.t.apply(op, value, axis=axis or 0)[0]
+        return lanes.t.apply(op, value, axis=axis or 0, **more)[0]
 
     return rule
 
@@ -59,7 +59,7 @@ def matmul_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> 
     a, b = map(lanes.beside, args)
     if len(args[1].shape) == 2:  # (m, n) or (n,) with (n, k): the axis k goes last in both
         a = lanes.t.reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
-    return lanes.t.sum(a * b, axis=len(args[0].shape) - 1)
+    return lanes.t.apply("sum", a * b, axis=len(args[0].shape) - 1, **attrs)[0]
 
 
 def outer_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:

@@ -6,7 +6,7 @@ names the missing ones). The four rows of control flow have blocks instead of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ class Op:
     least        lower bound of the result from those of the arguments; None: none is known
     moves        entries of the result from those of the arguments, of an operation without arithmetic
     marks        how it acts on marks of dependence; None: nonlinear where it is elementwise, moved where it has no arithmetic
+    order        attributes that it may have, which say in what order it adds up
     lanes        how it acts over lanes; None: entrywise where it is elementwise, else one lane after the other
     """
 
@@ -62,6 +63,7 @@ class Op:
     stays: bool = False
     least: BoundRule | None = None
     moves: EntryRule | None = None
+    order: tuple[str, ...] = ()
     lanes: LaneRule | None = None
     marks: MarkRule | None = None
 
@@ -80,6 +82,10 @@ class Op:
     def meaning(self) -> Callable[..., Any]:
         """Function of NumPy arrays that computes it."""
         return PRIMITIVES[self.name]
+
+    def value(self, args: Iterable[Any], attrs: Mapping[str, Any]) -> Any:
+        """Value at NumPy arrays, in whatever order it adds up."""
+        return self.meaning(*args, **{name: attrs[name] for name in self.attrs})
 
     @property
     def pointwise(self) -> bool:
@@ -161,7 +167,7 @@ def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **colum
 
 
 def _reductions() -> Iterator[Op]:
-    yield _reduction("sum", "total", NUMBER, "add", least=bound.total)
+    yield _reduction("sum", "total", NUMBER, "add", least=bound.total, order=("parts",))
     yield _reduction("max", "largest entry", NUMBER, "maximum")
     yield _reduction("min", "smallest entry", NUMBER, "minimum")
     yield _reduction("prod", "product", NUMBER, "mul")
@@ -187,6 +193,7 @@ def _products_and_shapes() -> Iterator[Op]:
         "product of matrices and vectors",
         accepts=(FLOAT,),
         expensive=True,
+        order=("parts",),
         least=bound.inner_product,
         lanes=lanes.matmul_lanes,
         marks=marks.matmul_marks,

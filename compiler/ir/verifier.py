@@ -106,7 +106,7 @@ class _Checker:
         least, most = row.arity
         if len(types) < least or (most is not None and len(types) > most):
             raise self.broken(f"arguments of {describe(e)}")
-        if (tuple(attrs) != row.attrs and attrs.keys() != set(row.attrs)) or e.blocks:
+        if (tuple(attrs) != row.attrs and attrs.keys() - set(row.order) != set(row.attrs)) or e.blocks:
             raise self.broken(f"attributes of {describe(e)}: {sorted(attrs)}")
         return row.infer(types, attrs)
 

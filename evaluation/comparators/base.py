@@ -41,6 +41,22 @@ class ComparatorBudget:
         return replace(self, seconds=min(max(FAST, run), USUAL))
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """Total loss of all rounds as `count` of them suggest, which lie evenly over the run: within `within` of `total` in 95% of cases where
+    such rounds are as good as drawn, which they are not where losses repeat with a period.
+    """
+
+    count: int
+    total: float
+    within: float
+
+    @property
+    def words(self) -> str:
+        """Part of a sentence for a report."""
+        return f"{self.count:,} rounds at equal distances suggest {number(self.total)}, within {number(self.within, 2)} (95%)"
+
+
 @dataclass(frozen=True, eq=False)
 class Comparator:
     """Best fixed decision, or best decision of each round, with a certificate.
@@ -51,6 +67,7 @@ class Comparator:
     bound       lower bound on the total loss of every decision that satisfies the constraints
     violation   largest violation of each constraint that binds the comparator (N,), in the constraint's own units
     impossible  rounds (from 1) whose constraints no decision satisfies
+    estimate    of the total loss, where no decision was computed
     """
 
     kind: str
@@ -64,6 +81,7 @@ class Comparator:
     method: str = ""
     seconds: float = 0.0
     why: str = ""
+    estimate: Estimate | None = None
 
     @property
     def gap(self) -> float:
@@ -75,7 +93,7 @@ class Comparator:
         """Sentence for a report."""
         name = "best fixed decision" if self.kind == "static" else "best decision of each round"
         if self.status is ComparatorStatus.NOT_COMPUTED:
-            return f"the {name} was not computed: {self.why}"
+            return f"the {name} was not computed: {self.why}{f'; {self.estimate.words}' if self.estimate else ''}"
         if self.status is ComparatorStatus.LEAST_VIOLATING:
             return (
                 f"no {name} satisfies the constraints ({self.why}); the least violating one costs {number(self.value)}"

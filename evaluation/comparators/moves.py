@@ -51,7 +51,7 @@ def paying_moves(free: Comparator, fixed: Callable[[], Comparator], rounds: Roun
     fixed  best fixed decision, worked out where the gap is open
     """
     if free.losses is None:
-        return free
+        return replace(free, estimate=None)  # it leaves out what moves cost
     names = rounds.variables
     own = {name: free.decision[name] for name in names}
     losses = moving_losses(rounds, np.concatenate([own[n].reshape(rounds.count, -1) for n in names], axis=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -15,7 +15,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Estimate, unsolved
 from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
@@ -24,7 +24,8 @@ from oco.evaluation.comparators.lift import least_loss
 from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
-from oco.evaluation.data import Data
+from oco.evaluation.comparators.sampled import estimate_of, evenly_spaced
+from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
@@ -58,17 +59,25 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
     clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
 
-    def begun(streams: dict[str, Array], numbers: Array) -> tuple[RoundArrays, _Part]:
+    def begun(streams: dict[str, Array], numbers: Array, clock: _RoundsClock = clock) -> tuple[RoundArrays, _Part]:
         rounds = RoundArrays.of(problem, streams, numbers)
         return rounds, _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
 
-    chunks = _chunks(way.problem if way else problem, data)
+    def sampled(count: int) -> _Part:
+        own = _RoundsClock(perf_counter(), budget.seconds - clock.spent, count)
+        rounds, part = begun(*evenly_spaced(data, count), own)
+        if not way or part.solved:
+            _one_after_another(part, rounds, own, budget.memory)
+        return part
+
+    at_once = _rounds_at_once(way.problem if way else problem, data)
+    chunks = _chunks(data, at_once)
     for rounds, part in _in_order(begun, chunks, CHUNKS_AT_ONCE if way and way.region.complete else 1):
         if not way or part.solved:
             _one_after_another(part, rounds, clock, budget.memory)
         parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
-            return _unfinished(parts, floor, clock)
+            return replace(_unfinished(parts, floor, clock), estimate=_estimated(parts, clock, at_once, sampled))
     return _joined(parts, clock)
 
 
@@ -136,6 +145,22 @@ def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Compar
     return unsolved("dynamic", why, bound, clock.began)
 
 
+def _estimated(
+    parts: Sequence[_Part], clock: _RoundsClock, most: int, sampled: Callable[[int], _Part]
+) -> Estimate | None:
+    """Estimate by rounds at equal distances: at most `most`, and as many as are solved in the time that passed before, or in `PATIENCE`.
+    None where these are too few, or some are not solved.
+    """
+    solved, spent = sum(p.solved for p in parts), clock.spent
+    in_time = int(solved / spent * min(clock.seconds - spent, max(spent, PATIENCE)))
+    count = min(in_time, most, clock.rounds // 2)
+    if count < FEWEST_ROUNDS:
+        return None
+    part = sampled(count)
+    known = part.solved == count and not part.impossible.any() and not len(part.unsolved())
+    return estimate_of(part.losses, clock.rounds) if known else None
+
+
 def _duration(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 100 else f"{number(seconds / 60, 2)} min"
 
@@ -190,10 +215,15 @@ class _Part:
         self.sizes[row] = max(abs(result.value), result.gap / TOLERANCE if certified else 0.0)
 
 
-def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
-    """Consecutive chunks of rounds; the working memory of those that are solved at once, and their data, stay near 500 MB."""
+def _rounds_at_once(problem: Canonical, data: Data) -> int:
+    """Rounds of a chunk; the working memory of those that are solved at once, and their data, stay near 500 MB."""
     width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
-    most, start = max(1, (1 << 22) // (CHUNKS_AT_ONCE * max(1, width))), 0
+    return max(1, (1 << 22) // (CHUNKS_AT_ONCE * max(1, width)))
+
+
+def _chunks(data: Data, most: int) -> Iterator[tuple[dict[str, Array], Array]]:
+    """Consecutive chunks of at most so many rounds."""
+    start = 0
     step = most if data.rounds <= most else max(1, most // EARLIER)
     while start < data.rounds:
         streams = data.read(start, start + step)

@@ -33,8 +33,8 @@ LOWEST = 2
 UNCONSTRAINED = (0.03, 0.3, REACH, FAR, AT_ONCE)
 """Reach of the experts that solve the round on each prediction where no margins are learned."""
 TIED = (0.01, 0.03, 0.1, 0.3, 1.0)
-"""That of these experts where a curved loss ties entries together, so that they take its slope alone: longer steps go past its minimizer,
-and where the entries have several widths, as a decision in box(0, 60) beside a level in box(-1000, 1000), those for the narrow ones are short.
+"""Reach of these experts where a curved loss ties entries together, so that they take its slope alone: longer steps go past its minimizer.
+Where entries have several widths, as an order in box(0, 60) beside a level in box(-1000, 1000), the narrow ones need the shortest.
 """
 Solved = tuple[tuple[int, float, float], ...]
 

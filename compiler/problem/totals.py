@@ -75,8 +75,8 @@ def _in_total(
         )
     if folding.horizon is None:
         fix = (
-            "state it: `horizon T = 1000`; or count what is left, `state left = left - COST in [0, B] start B`, and say what a round may "
-            "take of it: `COST <= 0.01 * left each round`"
+            "state it: `horizon T = 1000`; or, where the cost is known beforehand, let `state left = left - COST in [0, B] start B` "
+            "say what is left, and a round take a part of it: `COST <= 0.01 * left each round`"
         )
         raise _refused(c, f"`{c.label}` is spent over the rounds, whose number is unknown", fix)
     ranges = _ranges(folding, blocks, streams)

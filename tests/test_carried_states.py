@@ -84,13 +84,23 @@ def test_text_and_builder_say_the_same() -> None:
         ("start 200", "start 500", "outside its range"),
         ("start 200", "start [1, 2]", "shape"),
         ("0.98 * stored + charge", "0.98 * stored + [1, 2] * charge", "shape"),
-        ("charge ** 2\n", "charge ** 2\n\nfeedback gradient\n", "not all of it"),
+        ("charge ** 2\n", "charge ** 2\n\nfeedback gradient\n", "constraints known before the decision keep"),
+        (
+            "charge in [0, 400] start 200",
+            "charge - price in [0, 400] start 200\nfeedback bandit",
+            "needs the streams of the round",
+        ),
     ],
 )
 def test_states_that_cannot_be(old: str, new: str, words: str) -> None:
     with pytest.raises(OcoError) as caught:
         canonical(oco.parse(BATTERY.replace(old, new)))
     assert caught.value.code == "OCO529" and words in caught.value.message
+
+
+def test_an_end_of_a_range_that_nothing_reaches_is_no_constraint_that_never_binds() -> None:
+    spent = BATTERY.replace("0.98 * stored + charge", "stored - (50 + charge) / 100").replace("0, 400", "0, 200")
+    assert "OCO604" not in [d.code for d in oco.compile(oco.parse(spent)).warnings]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -32,6 +32,10 @@ LOWEST = 2
 """First of these quantiles that has such experts."""
 UNCONSTRAINED = (0.03, 0.3, REACH, FAR, AT_ONCE)
 """Reach of the experts that solve the round on each prediction where no margins are learned."""
+TIED = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Reach of these experts where a curved loss ties entries together, so that they take its slope alone: longer steps go past its minimizer.
+Where entries have several widths, as an order in box(0, 60) beside a level in box(-1000, 1000), the narrow ones need the shortest.
+"""
 Solved = tuple[tuple[int, float, float], ...]
 
 
@@ -54,7 +58,7 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not learns_margins(canonical):
         kinds = places(canonical, season)
         rows = [row for rows in (*kinds[:3], *kinds[4:]) for row in rows] if predicted_of(canonical).size else [0]
-        return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
+        return (*((row, c, NO_MARGIN) for row in rows for c in _reaches(canonical)), *last)
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, levels, regression, own = places(canonical, season)
@@ -63,6 +67,12 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     followed = ((row, c, q) for row, c in reaches for q in FOLLOWING)
     spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
     return (*SOLVED, *followed, *spread, *((row, reach, NO_MARGIN) for row in stated), *last)
+
+
+def _reaches(canonical: Canonical) -> tuple[float, ...]:
+    """Reaches where no margins are learned."""
+    curved = not is_affine(canonical.objective, tuple(b.name for b in canonical.blocks))
+    return TIED if curved and predicted_of(canonical).whole is None else UNCONSTRAINED
 
 
 def sampled(canonical: Canonical, season: int) -> Solved:
@@ -75,14 +85,14 @@ def sampled(canonical: Canonical, season: int) -> Solved:
     row = seasonal[SPREAD_OF] if seasonal else 0
     if learns_margins(canonical):
         return tuple((row, FAR, q) for q in FOLLOWING)
-    return tuple((row, c, NO_MARGIN) for c in UNCONSTRAINED)
+    return tuple((row, c, NO_MARGIN) for c in _reaches(canonical))
 
 
 def blind(canonical: Canonical) -> Solved:
     """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
     if canonical.moving is None:
         return ()
-    return SOLVED if learns_margins(canonical) else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
+    return SOLVED if learns_margins(canonical) else tuple((0, c, NO_MARGIN) for c in _reaches(canonical))
 
 
 def learns_margins(canonical: Canonical) -> bool:

@@ -27,7 +27,7 @@ def affine_rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Flo
     """
     sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in canonical.streams}
     own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
-    if names(own, Kind.ROUND) or not is_affine(own, tuple(sizes)):
+    if not set(names(own)) <= set(sizes) or not is_affine(own, tuple(sizes)):
         return None
     slopes, size = jacobian(algebra.broadcast(own, shape), sizes), math.prod(shape)
     at_zero = evaluate(own, {n: np.zeros(size) for n, size in sizes.items()})

@@ -11,7 +11,7 @@ from oco.compiler.problem.folding import Folding
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
-from oco.dsl.expressions import Expr, constant
+from oco.dsl.expressions import Expr, Kind, constant, names
 from oco.dsl.labels import Axes
 from oco.dsl.statements import Feedback, Stream
 
@@ -117,7 +117,13 @@ def middle(stream: StreamRange) -> Floats:
 def _state(made: StreamRange, first: Expr, following: Expr, folding: Folding) -> StreamRange:
     """State with its value in round 1 and what a round leaves to the next, cut to the range. Raises OCO529."""
     if folding.model.feedback is not Feedback.FULL:
-        message = f"what follows the state `{made.name}` is made of what a round reveals, which is not all of it here"
+        feedback, after = folding.model.feedback, {d.name for d in folding.model.streams if not d.known}
+        why = (
+            f"what follows it needs the streams of the round, which {feedback} feedback does not reveal"
+            if after.intersection(names(following, Kind.STREAM))
+            else f"constraints known before the decision keep its range, which need full feedback, not {feedback}"
+        )
+        message = f"the state `{made.name}` cannot be kept: {why}"
         raise fail("OCO529", message, made.stream.span, "leave out the `feedback` line")
     start = np.broadcast_to(np.asarray(folding.array(first), dtype=np.float64), made.shape)
     uncut = folding.fold(following)

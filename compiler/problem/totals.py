@@ -74,9 +74,11 @@ def _in_total(
             c, f"`{c.label}` counts what each round costs, from full feedback", "leave out the `feedback` line"
         )
     if folding.horizon is None:
-        raise _refused(
-            c, f"`{c.label}` is spent over the rounds, whose number is unknown", "state it: `horizon T = 1000`"
+        fix = (
+            "state it: `horizon T = 1000`; or, where the cost is known beforehand, let `state left = left - COST in [0, B] start B` "
+            "say what is left, and a round take a part of it: `COST <= 0.01 * left each round`"
         )
+        raise _refused(c, f"`{c.label}` is spent over the rounds, whose number is unknown", fix)
     ranges = _ranges(folding, blocks, streams)
     if not (np.asarray(enclose(cost, ranges).lo) >= 0).all():
         fix = "bound its streams so that no cost is below 0, or write `on average`"

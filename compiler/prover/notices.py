@@ -79,8 +79,11 @@ def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
 
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
+    ranges = {
+        f"{s.name}.{end}" for s in setting.canonical.streams if s.following is not None for end in ("least", "most")
+    }
     for c in setting.canonical.inequalities:
-        if c.label != c.origin or c.moving is not None or (most := _largest(setting, c)) > 0:
+        if c.label != c.origin or c.moving is not None or c.label in ranges or (most := _largest(setting, c)) > 0:
             continue
         message = (
             f"`{c.label}` never binds: its left side stays {number(-most)} below its right side, whatever is decided"

@@ -33,7 +33,8 @@ BUILDING: dict[str, Code] = {
     "OCO529": Code(
         "a state that cannot be",
         "`state s = EXPR in [lo, hi] start v` is what a round leaves to the next: v lies in the range, EXPR has the shape of s, and the "
-        "feedback is full, since EXPR may use everything that the round reveals.",
+        "feedback is full, since EXPR may use everything that the round reveals, and constraints that are known before the decision "
+        "keep the range.",
         _HEAD + "state s = s + x[0] in [0, 4] start 5\nminimize c @ x\n",
         "Start within the range, and give both sides one shape.",
     ),

@@ -83,7 +83,9 @@ def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
     hard = run.constraints[:, trade.hard]
     scales = trade.units if trade.scales is None else trade.scales
     slack = ROUNDING * np.where(np.isfinite(scales), np.maximum(scales, 0.0), 0.0)[: len(trade.hard)][trade.hard]
-    broken = int(np.ascontiguousarray((hard > slack).T).any(axis=0).sum())
-    loss, violation = float(run.loss.sum()), trade.broken(run)
+    beyond = hard > slack
+    broken = int(np.ascontiguousarray(beyond.T).any(axis=0).sum())
+    loss, violation = float(run.loss.sum()), trade.broken(run).copy()
+    violation[np.flatnonzero(trade.hard)[~beyond.any(axis=0)]] = 0.0  # what rounding adds up to over many rounds
     priced = None if trade.penalties is None else loss + float(trade.penalties @ violation)
     return RuleLine(name, loss, float(violation.sum()), broken, trade.score(run)[2], priced)

@@ -1,0 +1,31 @@
+"""Violations of rules by rounding alone: they add up over many rounds, and are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oco
+from oco.evaluation.baselines.rule_table import ROUNDING, rule_line
+from oco.evaluation.cost import Trade
+
+CAPPED = """\
+model capped
+horizon T = 400
+decision x[2] in box(0, 300)
+stream c[2] in [-1, 1]
+minimize c @ x
+subject to
+    cap: sum(x) + c[0] <= 260  each round, penalty 5
+"""
+
+
+@pytest.mark.parametrize(("beyond", "broken"), [(ROUNDING / 2, 0), (0.5, 400)])
+def test_what_rounding_adds_up_to_is_no_violation(beyond: float, broken: int) -> None:
+    plan = oco.compile(oco.parse(CAPPED))
+    trace = plan.run({"c": np.random.default_rng(0).uniform(-1, 1, (400, 2))})
+    trace.constraints[:] = beyond
+    line = rule_line("a rule", trace, Trade.at_price(trace.problem, 1.0))
+    assert line.broken == broken
+    assert line.violation == pytest.approx(400 * beyond if broken else 0.0, abs=1e-12)
+    assert line.priced == pytest.approx(line.loss + 5 * line.violation, abs=1e-9)

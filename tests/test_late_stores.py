@@ -157,11 +157,10 @@ def test_late_sales_cost_little_more_than_the_best_level_up_to_which_is_ordered(
     )
     trace = plan_of(text).run({"sales": sales["sales"]}, backend="c")
 
+    # Rules that know the mean of the sales, and order up to a level of what is expected.
     up_to = np.arange(20.0, 70.0, 2.0)
     level, decided, paid = [np.full(len(up_to), 40.0)], list[np.ndarray](), 0.0
-    for t, now in enumerate(
-        sales["sales"]
-    ):  # the rule knows the mean of the sales, and orders up to a level of what is expected
+    for t, now in enumerate(sales["sales"]):
         expected = level[max(t - DELAY, 0)]
         for k in range(max(t - DELAY, 0), t):
             expected = np.clip(0.9 * expected + decided[k] - 20, 0, 90)

@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-OPTIMIZED = re.compile(r"c99|backends_agree|examples_agree|drift")
+OPTIMIZED = re.compile(r"c99|backends_agree|examples_agree|test_drift")
 """Files of tests whose matter is what the compiler of C makes of a program."""
 
 

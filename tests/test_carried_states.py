@@ -164,9 +164,9 @@ def test_journals_and_saved_states_carry_it(backend: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("text", "backend"), turns([BATTERY, SHOP], BACKENDS))
 def test_iterators_are_played_as_arrays_are(text: str, backend: str) -> None:
-    plan, data = plan_of(text), data_of(text, 5)
-    trace = plan.run(data, backend=backend)
-    fed = plan.run(({n: v[t] for n, v in data.items()} for t in range(T)), backend=backend)
+    plan, data, rounds = plan_of(text), data_of(text, 5), 40
+    trace = plan.run({n: v[:rounds] for n, v in data.items()}, backend=backend)
+    fed = plan.run(({n: v[t] for n, v in data.items()} for t in range(rounds)), backend=backend)
     np.testing.assert_array_equal(fed.decisions, trace.decisions)
     np.testing.assert_array_equal(fed.loss, trace.loss)
     for name in (s.name for s in plan.canonical.carried):

@@ -73,7 +73,7 @@ def test_predictions_are_those_of_regressions_on_contexts_and_last_values(backen
 def test_what_is_sold_comes_near_the_best_quantile_about_the_best_linear_prediction() -> None:
     T = 1200
     data = rounds(T, 2)
-    trace = oco.compile(oco.parse(WIND.format(T=T))).run(data)
+    trace = oco.compile(oco.parse(WIND.format(T=T))).run(data, backend="c")
     wind, later = data["wind"], slice(T // 4, T)
     X = np.stack([np.ones(T), data["forecast"][:, 0], np.concatenate([[50.0], wind[:-1]])], axis=1)
     fitted = X @ np.linalg.lstsq(X, wind, rcond=None)[0]  # in hindsight

@@ -58,7 +58,7 @@ subject to
 """
     plan = oco.compile(oco.parse(text), "hedged")
     v = np.where(np.arange(400) % 8 < 4, 3.0, 0.0)
-    x = plan.run({"v": v}, backend="numpy").decisions.reshape(400)
+    x = plan.run({"v": v}, backend="c").decisions.reshape(400)
     worth, worthless = x[100:][v[100:] > 0], x[100:][v[100:] == 0]
     assert worth.mean() > 1.25 and worthless.mean() < 0.75
     assert 0.93 < x.mean() <= 1.0

@@ -15,7 +15,7 @@ import oco
 
 Array = np.ndarray[Any, Any]
 EXAMPLES = Path(__file__).parent.parent / "examples"
-ROUNDS = {"charging": 744, "pacing": 200, "caching": 40}
+ROUNDS = {"charging": 744, "pacing": 200, "caching": 16}
 NAMED = {"caching": "hedged"}
 """Algorithms that pilot runs choose, which take seconds."""
 

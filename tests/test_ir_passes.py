@@ -9,7 +9,9 @@ import pytest
 from ir_programs import FLOAT, random_learner, same_bits
 
 from oco.backends.python.backend import NumpyBackend
+from oco.backends.python.executed import on_demand
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.dead_code import with_one_entry
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import DType, Field, Literal, Program, Type
@@ -36,6 +38,18 @@ def learner(update, *, feedback=(), tracer=None) -> Program:
 
 def operations(program: Program) -> list[str]:
     return [e.op for e in equations_of(program.update.body)]
+
+
+def test_an_entry_that_is_made_alone_gives_the_same_bits():
+    for seed in range(20):
+        program, args = random_learner(2000 + seed)
+        expected = interpret(program, "measure", args)
+        program = optimize(program)
+        alone = with_one_entry(program, program.measure)
+        assert alone.measure is program.measure and not alone.update.body.equations
+        with np.errstate(all="ignore"):
+            found = on_demand(program, program.measure)(*(a[()] for a in args))
+        assert all(same_bits(a, b) for a, b in zip(found, expected, strict=True)), f"seed {seed}"
 
 
 @pytest.mark.parametrize("name", [*PASSES, "all"])

@@ -90,7 +90,7 @@ stream c[{k}] in [0, 1]
 state b[{k}] = b + x in [0, 10] start 5
 minimize c @ x
 using hedged"""
-    c = np.random.default_rng(2).uniform(0, 1, 6)
+    c = np.random.default_rng(2).uniform(0, 1, 3)
     values = []
     for k in (1, 201):
         learner = oco.compile(model_of(text.format(k=k))).learner(backend="numpy")

@@ -94,7 +94,9 @@ def is_refusal(node: ast.AST) -> bool:
 
 def refusals(text: str) -> Iterator[str]:
     """Functions that compare with a size from elsewhere than the reader's limits, and refuse something."""
-    tree = ast.parse(text)
+    if not any(map(SIZES.fullmatch, re.findall(r"\w+", text))):
+        return
+    tree = parsed(text)
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == READER]
     known = {a.asname or a.name for n in imports for a in n.names}
     for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):

@@ -118,13 +118,13 @@ using hedged
 
 def test_backends_agree_where_ramps_keep_experts_together() -> None:
     """In the first rounds experts decide and lose alike, so that rounding must not choose between them."""
-    rng, hours = np.random.default_rng(3), np.arange(40)
-    outside = 4 - 6 * np.cos(2 * np.pi * hours / 24) + rng.normal(0, 1, 40)
+    rng, hours = np.random.default_rng(3), np.arange(16)
+    outside = 4 - 6 * np.cos(2 * np.pi * hours / 24) + rng.normal(0, 1, 16)
     data = {
         "forecast": outside,
-        "gas_price": np.repeat(rng.uniform(30, 60, 2), 24)[:40],
-        "power": np.clip(60 + 40 * np.sin(2 * np.pi * hours / 24) + rng.normal(0, 15, 40), -100, 500),
-        "demand": np.clip(3.2 * (17 - outside) + rng.normal(0, 3, 40), 0, 160),
+        "gas_price": np.repeat(rng.uniform(30, 60, 2), 8),
+        "power": np.clip(60 + 40 * np.sin(2 * np.pi * hours / 24) + rng.normal(0, 15, 16), -100, 500),
+        "demand": np.clip(3.2 * (17 - outside) + rng.normal(0, 3, 16), 0, 160),
     }
     plan = oco.compile(oco.parse(HEATING))
     numpy, c = (plan.run(data, backend=b).decisions for b in ("numpy", "c"))

@@ -70,7 +70,7 @@ def test_one_core_and_two_give_the_same(
     name: str, begun: threading.Event, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The rounds wait until the rules were played, so that all steps begin before they end."""
-    words = ["run", str(EXAMPLES / f"{name}.oco"), "--rounds", "300", "--backend", "c", "--json"]
+    words = ["run", str(EXAMPLES / f"{name}.oco"), "--rounds", "120", "--backend", "c", "--json"]
     with monkeypatch.context() as alone:
         alone.setattr(runs, "cores", lambda: 1)
         alone.setattr(runs, "_play", PLAY)

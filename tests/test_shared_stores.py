@@ -90,7 +90,7 @@ def least_cost_to_come(costs: Any, unsure: float, end: float, mean: float) -> An
 
 def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None:
     backend = "c" if has_compiler() else "numpy"  # the same decisions, in a quarter of the time
-    learner, (taken, brought) = oco.compile(oco.parse(BIKES)).learner(backend=backend), rounds_of(80)
+    learner, (taken, brought) = oco.compile(oco.parse(BIKES)).learner(backend=backend), rounds_of(50)
     for row in zip(taken, brought, strict=True):
         learner.decide()
         learner.observe(taken=row[0], brought=row[1])

@@ -191,7 +191,7 @@ def test_a_tower_with_a_tariff_by_the_hour_pays_less_than_filling_it_at_night() 
 
     plan = oco.compile(model)
     assert plan.algorithm == "hedged" and plan.season == 24 and "by the round" in plan.settings["season"].why
-    own = plan.run({"demand": demand}, backend="numpy")
+    own = plan.run({"demand": demand}, backend="c")
     assert own.loss.sum() == pytest.approx(paid(lambda t, level: own.decisions.ravel()[t]), rel=1e-9)
     assert own.loss.sum() < 0.95 * min(filling(top, low) for top in range(8, 21, 2) for low in (1, 2, 3, 4, 6))
 

@@ -13,7 +13,7 @@ import numpy as np
 from oco.backends.base import Arrays
 from oco.backends.python.intake import NotFinite, finite
 from oco.backends.python.module import rule_text
-from oco.compiler.ir.passes import shorten
+from oco.compiler.ir.passes import shorten_entry
 from oco.compiler.ir.program import Function, Program
 
 
@@ -45,7 +45,11 @@ def on_demand(
     if function is None:
         return None
     entries = [function]
-    made = cache(lambda: executed(program, rule_text(short or shorten(program), entries), entries)[function.name])
+
+    def text() -> str:
+        return rule_text(short or shorten_entry(program, function), entries)
+
+    made = cache(lambda: executed(program, text(), entries)[function.name])
     return lambda *values: made()(*values)
 
 

@@ -37,6 +37,28 @@ def used_by(program: Program, entries: Sequence[Function]) -> tuple[tuple[Functi
     return functions, tuple(g for g in program.constants if g.var.name in read)
 
 
+def with_one_entry(program: Program, entry: Function) -> Program:
+    """Program with one entry, and what that calls and reads: in the places of those that every program has is an empty one."""
+    functions, constants = used_by(program, [entry])
+    empty = Function("nothing", Block((), (), ()))
+
+    def kept(f: Function | None) -> Function | None:
+        return f if f is entry else None
+
+    return replace(
+        program,
+        functions=functions,
+        constants=constants,
+        init=kept(program.init) or empty,
+        decide=kept(program.decide) or empty,
+        update=kept(program.update) or empty,
+        measure=kept(program.measure),
+        slopes=kept(program.slopes),
+        prepare=kept(program.prepare),
+        certificate=kept(program.certificate),
+    )
+
+
 def _without_unread_parameters(program: Program) -> Program:
     """Functions take what they read; the very program if all do."""
     kept: dict[str, list[int]] = {}

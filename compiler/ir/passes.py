@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
-from oco.compiler.ir.dead_code import remove_dead_code
+from oco.compiler.ir.dead_code import remove_dead_code, with_one_entry
 from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
@@ -19,7 +19,7 @@ from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.masked_sums import sum_under_masks
 from oco.compiler.ir.numbers_beside_arrays import keep_numbers_as_arrays
-from oco.compiler.ir.program import Program
+from oco.compiler.ir.program import Function, Program
 from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.rewrite import LeftAlone
@@ -29,7 +29,7 @@ from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.thin_products import flatten_thin_products
-from oco.compiler.ir.verifier import check
+from oco.compiler.ir.verifier import check, check_rules
 
 Pass = Callable[..., Program]
 """From a program to a program; those of `LOCAL` may be given what they left alone."""
@@ -102,6 +102,12 @@ def divide_less(program: Program, skip: Collection[str] = (), *, check_each: boo
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target where every operation is a call: rows of maps together, then every pass that `skip` does not name."""
     return _after(CALLS, rows_at_once(inner_loops_at_once(program)), skip, check_each)
+
+
+def shorten_entry(program: Program, entry: Function) -> Program:
+    """Program of one entry, with what that calls and reads, as it is after `shorten`."""
+    alone = with_one_entry(program, entry)
+    return check_rules(_run(CALLS, rows_at_once(inner_loops_at_once(alone)), (), False))
 
 
 def fuse(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

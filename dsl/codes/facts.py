@@ -20,7 +20,7 @@ FACTS: dict[str, Code] = {
     "OCO602": Code(
         "it is not known whether a function is convex",
         "Neither a proof nor a counterexample was found. Theorems that need convexity do not apply.",
-        _HEAD + "minimize c @ x + sqrt(sum(exp(x))) * log(1 + sum(exp(x)))\n",
+        _HEAD + "minimize c @ x + sqrt(sum(exp(x))) * sum(exp(x))\n",
         "Write it with the atoms of disciplined convex programming, whose curvature is known.",
         Stage.CHECK,
     ),

@@ -86,13 +86,13 @@ class _Averages:
         self._round, self._taken = round_, taken
         now = call("add", Name(s.name, Kind.STREAM, shape=s.shape, integer=s.integer), 0.0)
         first = np.broadcast_to((s.lower + s.upper) / 2 if s.mean is None else s.mean, s.shape)
-        size = float(max(np.prod(s.shape), 1))
+        size = float(np.prod(s.shape, dtype=np.int64))
         averages, errors = list[Expr](), list[Expr]()
         for k, rate in enumerate(FORGETTING):
             own = self._moving(f"average_{k}_{suffix}", s.shape, first, (s.lower, s.upper), rate, now)
             averages.append(own)
             errors.append(self._missed(f"missed_{k}_{suffix}", call("sub", now, own), size))
-        width = np.asarray(float(np.max(s.upper - s.lower)))
+        width = np.asarray(s.upper - s.lower, dtype=np.float64).max()
         apart = call("div", call("sum", call("sub", now, constant(first))), size)
         shift = self._moving(f"shift_{suffix}", (), 0.0, (-width, width), 0.0, apart)
         level = call("add", constant(first), shift)

@@ -166,8 +166,8 @@ LIMITS = (RecursionError, MemoryError, ArithmeticError)
 
 @contextmanager
 def contained(doing: str) -> Iterator[None]:
-    """Let only OcoError out, and broken pipes: an internal limit as OCO133, any other exception as OCO999, a bug to report, with
-    its cause and the line that raised it.
+    """Let only OcoError out, broken pipes and interruptions: an internal limit as OCO133, any other exception as OCO999, a bug to report,
+    with its cause and the line that raised it.
 
     doing  subject of the sentence: "reading this model", "`oco run`"
     """
@@ -176,6 +176,10 @@ def contained(doing: str) -> Iterator[None]:
     except (OcoError, BrokenPipeError):  # that nobody reads on is no bug
         raise
     except Exception as error:
+        if isinstance(
+            error.__cause__, KeyboardInterrupt
+        ):  # of Ctrl-C while a class is made, Python makes the cause of another error
+            raise KeyboardInterrupt from error
         raise unforeseen(error, doing) from error
 
 

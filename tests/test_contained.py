@@ -11,7 +11,7 @@ import oco
 import oco.compiler.prover.check
 import oco.compiler.selection.plan
 import oco.dsl.load
-from oco.dsl.diagnostics import InternalError, OcoError
+from oco.dsl.diagnostics import InternalError, OcoError, contained
 
 MODEL = "model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
 STAGES = {
@@ -70,3 +70,16 @@ def test_an_argument_of_the_wrong_kind_is_no_bug(call: Any, said: str) -> None:
     with pytest.raises(OcoError, match=said) as caught:
         call(oco.parse(MODEL))
     assert caught.value.code == "OCO526"
+
+
+class Interrupted:
+    """Attribute in whose making Ctrl-C comes."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interruption_while_a_class_is_made_is_one() -> None:
+    """Python 3.11 raises a RuntimeError there, with the interruption as its cause."""
+    with pytest.raises(KeyboardInterrupt), contained("compiling"):
+        type("Made", (), {"part": Interrupted()})

@@ -175,8 +175,9 @@ def with_model(words: list[str]) -> list[str]:
         words = [*words, "certificate.json", "trace.nc"]
     if name == "verify-promise" and not words[at:]:
         words = [*words, "promise.lean"]
-    if name == "migrate" and not files:
-        words = [*words, "state", "model.oco"]
+    if name == "migrate":
+        words = ["state" if word == "learners.db" else word for word in words]
+        words = [*words, *(() if files else ("state", "model.oco"))]
     if name == "emit":
         words = [*words, *(() if words[at:] else ("flink",)), *(() if files else ("model.oco",)), "--force"]
     if name == "fleet":

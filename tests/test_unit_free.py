@@ -321,6 +321,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str, searched: bo
             "bgd",
             "two-point",
             "nested",
+            "sinha-vaze",
             "distance-penalty",
             "clasp",
             "hedged",

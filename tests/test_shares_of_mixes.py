@@ -63,7 +63,7 @@ def test_predictions_are_averages_of_the_rounds_before(backend: str) -> None:
     for t in range(40):
         learner.decide(cost=data["cost"][t])
         for k, average in enumerate(averages):
-            np.testing.assert_allclose(learner.value(f"kept_average_{k}_latency_slow"), average, rtol=1e-9)
+            np.testing.assert_allclose(learner.value(f"kept_average_{k}_of_0_slow"), average, rtol=1e-9)
         learner.observe(latency=data["latency"][t], errors=data["errors"][t])
         rates = np.maximum(FORGETTING, 1 / (t + 1))[:, None]
         averages = averages + rates * (data["latency"][t] - averages)
@@ -103,3 +103,22 @@ subject to
     r = np.clip(1 + 0.02 * np.random.default_rng(8).standard_normal((200, 8)), 0.5, 1.5)
     trace = oco.compile(oco.parse(text)).run({"r": r}, backend="c")
     assert np.abs(trace.decisions[20:] - 1 / 8).max() <= 0.05
+
+
+def test_streams_and_labels_whose_names_add_up_alike_have_averages_of_their_own() -> None:
+    text = """\
+model alike
+horizon T = 20
+decision x[2] in simplex()
+stream a_b[2] in [0, 2]
+stream a[2] in [0, 3]
+minimize x[0]
+subject to
+    c:   a_b @ x <= 1.5  in 80% of rounds
+    b_c: a @ x <= 2      in 80% of rounds
+"""
+    learner = oco.compile(oco.parse(text)).learner(backend="numpy")
+    learner.decide()
+    learner.observe(a_b=[1.0, 2.0], a=[3.0, 0.0])
+    averages = [learner.value(f"kept_average_0_of_0_{label}").tolist() for label in ("c", "b_c")]
+    assert averages == [[1.0, 2.0], [3.0, 0.0]]

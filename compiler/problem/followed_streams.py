@@ -67,12 +67,14 @@ def followed_streams(
     turns  learners that take turns where feedback is late, each with averages of its own
     """
     predictions, kept, used = dict[str, Expr](), list[StreamRange](), frozenset(taken)
-    for name, s in streams.items():
+    for place, (name, s) in enumerate(streams.items()):
         if name in stated:
             low, high = (np.broadcast_to(end, s.shape) for end in (s.lower, s.upper))
             predictions[name] = call("maximum", call("minimum", stated[name], high), low)
             continue
-        averages = _Averages(s, f"{name}_{label}", used, round_of(turns))
+        averages = _Averages(
+            s, f"of_{place}_{label}", used, round_of(turns)
+        )  # names of streams and labels may add up alike
         kept += averages.ranges
         predictions[name] = averages.prediction
     return Followed(predictions, tuple(kept), tuple(n for n in streams if n in stated))

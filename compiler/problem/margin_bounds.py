@@ -82,9 +82,9 @@ def margin_of(
     added = _as_stated(own, base, stated, later, boxes)
     now = call("sub", measured, base)
     margins = Margins(label, shape, now, *ends, share, folding.horizon, added, taken, folding.seasons, turns)
-    greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
+    greatest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, cut))
     hopeless = hopeless and followed is not None
-    return ShareMargin(usual, measured, share, greatest, lowest, margins, shape, entries_cut, followed, hopeless, base)
+    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless)
 
 
 def _must_be_bounded(label: str, later: Mapping[str, StreamRange]) -> None:

@@ -32,7 +32,6 @@ from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Name, constant
 
-NOTHING = constant(0.0)
 SPENT = 1e-9
 """Credit up to which there is none, for rounding."""
 
@@ -46,7 +45,7 @@ class ShareMargin:
     streams  streams that multiply decisions, as predicted; None where there are none
     hopeless True where streams multiply decisions, and no decision satisfies it at s^
     followed g(x; p) with their predictions p; g(x; s^) where there are none
-    most     M, least  what m never goes below: an entry each for the entries of the constraint
+    most     M, an entry for each of the constraint
     margins  values that rounds leave to the next, from which m is made
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
     """
@@ -55,13 +54,12 @@ class ShareMargin:
     measured: Expr
     share: float
     most: tuple[float, ...]
-    least: tuple[float, ...]
     margins: Margins = field(compare=False, repr=False)
+    followed: Expr = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
     cut: tuple[float, ...] = ()
     streams: Followed | None = field(default=None, compare=False, repr=False)
     hopeless: bool = False
-    followed: Expr = field(default=NOTHING, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
@@ -75,7 +73,7 @@ class ShareMargin:
 
     @property
     def greatest(self) -> Floats:
-        """M, which the margin never exceeds."""
+        """M, the margin of rounds in which no more may be broken."""
         return self._array(self.most)
 
     @property

@@ -22,7 +22,7 @@ from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import Samples, after, as_predicted, parts_of, positions, problem_of
+from oco.compiler.lowering.predicted_round import Samples, after, as_predicted, kink_prices, parts_of, positions, problem_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
 from oco.compiler.proximal.known_beside import beside_known, coupling
@@ -309,7 +309,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     ) -> list[Value]:
         margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
         row, y = rest[: len(data)], Point(rest[len(data) :])
-        has_whole = problem_of(moved(y).spec.canonical, samples).whole is not None
+        predicted = problem_of(moved(y).spec.canonical, samples)
+        has_whole = predicted.whole is not None
         own = as_predicted(moved(y), row, margin, following, samples=samples)
         slope = own.gradient(_off_kinks(p, y) if has_whole else y)
         charged = DualPrices(own).charged(state, y) if priced else y * 0.0
@@ -319,6 +320,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)
+        if predicted.prices:
+            parts.append(t.name("prices", kink_prices(own, predicted, y)))
         if known:
             own, firm = beside_known(own, known, y, slope, alpha)
             parts.append(firm)

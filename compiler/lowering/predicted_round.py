@@ -21,7 +21,8 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.feedback_delay import errors_of, expected_names
-from oco.compiler.problem.structure import separable_over_box, separable_under_rows
+from oco.compiler.problem.structure import Structure, separable_over_box, separable_under_rows
+from oco.compiler.problem.tied_kinks import any_kink, tied, with_kinks_apart
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.dsl import algebra
@@ -32,6 +33,8 @@ from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
 LARGEST = 1e300  # ends of ranges stay finite in the state
+MOST_KINKS = 64
+"""Rows up to which the kinks of a loss stand apart: a step solves systems of so many unknowns, at most."""
 PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 
 
@@ -39,12 +42,14 @@ PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 class Predicted:
     """Problem over predictions, and the streams that are predicted, each with the number of its entries.
 
-    whole  the problem whose first inequality is the loss, where a penalized step can take it as it is (`penalized_step`); else None
+    whole   the problem whose first inequality is the loss, where a penalized step can take it as it is (`penalized_step`); else None
+    prices  of its last inequalities, the kinks of the loss that stand apart (`with_kinks_apart`), each of the shape of its row
     """
 
     canonical: Canonical
     streams: Mapping[str, int]
     whole: Canonical | None = None
+    prices: tuple[Expr, ...] = ()
 
     @property
     def size(self) -> int:
@@ -54,6 +59,12 @@ class Predicted:
 
 Samples = Mapping[str, Value]
 """Values that streams may take, each as likely: (count, size) of each stream."""
+
+
+def kink_prices(p: Problem, own: Predicted, x: Point) -> Value:
+    """Prices of the kinks of the loss that stand apart, as predicted, in units of the rule."""
+    prices, scales = p.values(own.prices, x), p.spec.scales
+    return prices if scales is None else prices / float(scales.loss)
 
 
 def picking(canonical: Canonical) -> tuple[str, ...]:
@@ -104,9 +115,23 @@ def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) ->
     )
     free = tuple(replace(c, expr=_real(canonical, c.expr, sizes)) for c in canonical.equalities)
     own = replace(canonical, objective=objective, inequalities=rows, equalities=free)
-    loss = Inequality(LOSS, (), objective, Timing.EACH_ROUND, LOSS)
-    whole = replace(own, inequalities=(loss, *rows))
-    return Predicted(own, sizes, whole if _is_solved(canonical, whole) else None)
+    whole = _with_loss(own, objective)
+    if _is_solved(canonical, whole):
+        return Predicted(own, sizes, whole)
+    for where in (tied, any_kink) if _is_composed(canonical, kinks=True) else ():
+        apart = with_kinks_apart(objective, tuple(b.name for b in canonical.blocks), where)
+        if apart is None or sum(c.size for c in apart.rows) > MOST_KINKS:
+            continue
+        whole = _with_loss(own, apart.rest, apart.rows)
+        if whole.structure[0] is Structure.AFFINE or _is_solved(canonical, whole):
+            return Predicted(own, sizes, whole, apart.prices)
+    return Predicted(own, sizes)
+
+
+def _with_loss(own: Canonical, loss: Expr, kinks: tuple[Inequality, ...] = ()) -> Canonical:
+    """Problem with the loss before its inequalities, and with kinks of it behind them."""
+    first = Inequality(LOSS, (), loss, Timing.EACH_ROUND, LOSS)
+    return replace(own, inequalities=(first, *own.inequalities, *kinks))
 
 
 def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
@@ -117,10 +142,15 @@ def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
     # The loss is the first function of all, so that the first that is not affine is another one where it is affine.
     if nonlinear != LOSS or not separable_under_rows(structure, domains):
         return False
+    return separable_over_box(structure, domains) or _is_composed(canonical)
+
+
+def _is_composed(canonical: Canonical, kinks: bool = False) -> bool:
+    """True where the loss is convex by composition, and, but for `kinks` of it, every inequality is."""
     stated = canonical.unscaled or canonical  # what the value of stores adds is convex by construction
     curvature = ProofContext(stated).composition
-    exprs = (stated.objective, *(c.expr for c in canonical.inequalities))
-    return separable_over_box(structure, domains) or all(curvature(e) in CONVEX_KINDS for e in exprs)
+    exprs = (stated.objective, *(() if kinks else (c.expr for c in canonical.inequalities)))
+    return all(curvature(e) in CONVEX_KINDS for e in exprs)
 
 
 def _real(
@@ -210,7 +240,8 @@ def as_predicted(
         at += c.size
     problem = own.whole if whole and own.whole is not None else own.canonical
     if scales is not None and problem is own.whole:
-        scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities]))
+        kinks = np.ones(sum(math.prod(known(e.shape)) for e in own.prices))
+        scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities, kinks]))
     spec = replace(p.spec, canonical=problem, structure=problem.structure[0], scales=scales)
     return Problem(t, spec, seen, _next(p) if following else p.round)
 

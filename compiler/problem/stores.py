@@ -1,9 +1,10 @@
-"""Stores: states whose entries are each filled or emptied by one entry of a decision, and the value of what a round leaves in them.
+"""Stores: states whose entries are filled and emptied by entries of the decisions, and the value of what a round leaves in them.
 
-    s' = keep s + rate x_i + drift,      lower <= s <= upper
+    s' = keep s + sum_k rate_k x_k + drift,      lower <= s <= upper
 
-with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A drift that is
-known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise linear,
+with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one term
+of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift that
+is known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -43,19 +44,22 @@ KNOTS = 7
 
 @dataclass(frozen=True, eq=False)
 class StoreOfState:
-    """State that is a store; arrays have a number for each of its m entries, (m,).
+    """State that is a store, of m entries that are moved by F flows.
 
     state        the state; s' is what follows it, before it is cut to its range
     ends         range of what is in store, and what keeps it
-    entries      the entry of the flattened decisions that fills or empties it
-    keep, rate   factors of s and of x_i
-    least, most  range of rate x_i
+    keep         factor of s, (m,)
+    filled       the entry of the state that each flow moves, in order, (F,)
+    entries      the entry of the flattened decisions that each flow is of, (F,)
+    rate         its factor, (F,)
+    least, most  range of each flow rate x_k, (F,)
     """
 
     state: StreamRange
     ends: KeptRange
-    entries: Floats
     keep: Floats
+    filled: Floats
+    entries: Floats
     rate: Floats
     least: Floats
     most: Floats
@@ -94,15 +98,10 @@ class StoreOfState:
 
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
-    """Stores of a problem: none where an entry of the decisions fills two."""
+    """Stores of a problem."""
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
-    own = [s for s in made if s is not None]
-    entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
-    distinct = set(entries.tolist())  # np.unique would import numpy.ma
-    if len(distinct) < entries.size:
-        return ()
-    return tuple(own)
+    return tuple(s for s in made if s is not None)
 
 
 def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
@@ -123,15 +122,15 @@ def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     m = math.prod(s.shape)
     parts = {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *sizes[n])).reshape(m, -1) for n, e in slopes.items()}
     flows, kept = np.concatenate([parts[n] for n in blocks], axis=1), parts[s.name]
-    if not ((flows != 0).sum(axis=1) == 1).all() or (kept != np.diag(np.diag(kept))).any():
+    if not (flows != 0).any(axis=1).all() or (kept != np.diag(np.diag(kept))).any():
         return None
-    entries, keep = np.argmax(flows != 0, axis=1), np.diag(kept).copy()
-    rate = flows[np.arange(m), entries]
+    (filled, entries), keep = np.nonzero(flows), np.diag(kept).copy()
+    rate = flows[filled, entries]
     if (keep < 0).any():
         return None
     least, most = np.sort(rate * _ends(canonical, entries), axis=0)
     kept_within = kept_range(canonical, s)
-    return None if kept_within is None else StoreOfState(s, kept_within, entries, keep, rate, least, most)
+    return None if kept_within is None else StoreOfState(s, kept_within, keep, filled, entries, rate, least, most)
 
 
 def _ends(canonical: Canonical, entries: Floats) -> Floats:

@@ -29,8 +29,10 @@ from oco.compiler.problem.stated_predictions import entry_name
 from oco.compiler.problem.stores import (
     StoreOfState,
     diagonal_curvature,
+    filled_by_flows,
     has_curvature,
     has_kinks,
+    moved_beside,
     value_of_state,
     without_outside,
 )
@@ -85,13 +87,15 @@ class ToCome:
 
 
 class CostsToCome:
-    """Costs of the entries of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
-    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m).
+    """Costs of the flows of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
+    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m). Where a flow
+    moves several stores its cost in one of them is less by what it is worth in the others.
     """
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
-        self.size = sum(s.size for s in stores)
+        self.filled = filled_by_flows(stores)
+        self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.rows = 4 + self.kinks
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
@@ -104,9 +108,14 @@ class CostsToCome:
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
         return {**self.learned.init(), **rest, **unsure}
 
-    def update(self, state: State, played: Point, slope: Point) -> State:
-        """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
+    def update(self, state: State, played: Point, slope: Point, worth: Value | None) -> State:
+        """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in
+        each store entry was `worth` so much, (entries,), where flows move several.
+        """
         now = self._costs(self.p, played, slope)
+        if worth is not None:
+            beside = self.t.constant(moved_beside(self.stores), "beside", "what a unit into a store brings into others")
+            now = self.t.concat(self.t.reshape(now[0] - beside @ worth, (1, self.size)), now[1:])
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
         unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
@@ -203,7 +212,11 @@ class CostsToCome:
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
         held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
-        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x), *jump)
+        drift = p.values([s.drift for s in self.stores], x)
+        if not self.alone:
+            places = t.constant(self.filled, "filled", "the store that each flow moves")
+            held, drift = held[places], drift[places]
+        return t.stack(cost, growth, held, drift, *jump)
 
     @property
     def _near(self) -> np.ndarray[Any, Any]:

@@ -38,6 +38,7 @@ from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, 
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY
+from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
@@ -45,8 +46,10 @@ from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
     KNOTS,
     cut_names,
+    filled_by_flows,
     has_curvature,
     knot_names,
+    moved_beside,
     slope_name,
     stores,
     valued,
@@ -63,8 +66,6 @@ TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
 GRID = 21
 """Points of a store at which its values stand."""
-FLOWS = 11
-"""Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
 SCARCE = 10.0
@@ -99,8 +100,11 @@ def rounds_ahead(s: Situation) -> dict[str, Default]:
 
 def _turn(s: Situation) -> float:
     """Rounds in which the largest flows fill the slowest store from one end to the other."""
-    widths = [(own.ends.upper - own.ends.lower) / np.maximum(own.most - own.least, TINY) for own in stores(s.canonical)]
-    return float(max(w.max() for w in widths))
+    turns = list[float]()
+    for own in stores(s.canonical):
+        flows = np.bincount(own.filled, own.most - own.least, own.size)
+        turns.append(float(((own.ends.upper - own.ends.lower) / np.maximum(flows, TINY)).max()))
+    return max(turns)
 
 
 def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
@@ -166,12 +170,12 @@ class StoredValue:
             after = {VALUES: self._values(costs)}
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
-        drift = costs.of(t.lift(0))[3]
+        drift = self._of_entries(costs.of(t.lift(0))[3])
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         kept = self._constant("keep") * (own[0] if len(own) == 1 else t.concat(*own)) + drift
         lower, upper = self._end("lower"), self._end("upper")
         least, most = (
-            t.name(end, t.minimum(t.maximum(kept + self._constant(end), lower), upper)) for end in ("least", "most")
+            t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
         )
         f = GOLDEN * self.p.played
         knots = (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS)
@@ -187,10 +191,18 @@ class StoredValue:
         if not self.stores:
             return {}
         self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
-        after = self.costs.update(state, played, slope)
+        after = self.costs.update(state, played, slope, self._worth(state, played))
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
         return {**after, VALUES: self._values(self.costs.after_round(after))}
+
+    def _worth(self, state: State, played: Point) -> Value | None:
+        """What a unit in each store is worth after a decision, (m,), where a flow moves several stores."""
+        if not moved_beside(self.stores).any():
+            return None
+        left = self._column(self.p.values([s.following for s in self.stores], played))
+        worth, of_left = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores, True)
+        return self.t.reshape(worth - of_left.at(left) if of_left else worth, (self.size,))
 
     def _values(self, costs: ToCome) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""
@@ -199,32 +211,30 @@ class StoredValue:
         lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
-        (flow, side), errors = self._flows(), None if costs.unsure is None else self._errors(costs.unsure)
-        flows = flow.shape[1]
+        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks)
+        errors = None if costs.unsure is None else self._errors(costs.unsure)
         of_left, of_stored = (KnownSlopes(self.p, self.stores, left) for left in (True, False))
         held = of_stored.at(stored) if of_stored else t.zeros((m, 1))
 
-        def prices(row: Value) -> Value:
-            price = self._column(row[0]) + self._column(row[1]) * flow
-            return price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
-
-        limit = self._most_valued(costs, prices, [held, of_left.at(stored)] if of_left else [held])
+        limit = self._most_valued(costs, flows.prices, [held, of_left.at(stored)] if of_left else [held])
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             row = costs.of(self.ahead - j)
-            left = t.reshape(keep * stored + self._column(row[3]), (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
-            left = t.reshape(left, (m, GRID * flows))
+            kept = keep * stored + self._column(self._of_entries(row[3]))
             if errors is not None:
                 after = expected(lambda at: self._of_all(after, at), stored)
-            value = self._of_all(after, left, limit)
-            value = t.reshape(value - expected(of_left.at, left) if of_left else value, (m, GRID, flows))
-            best = self._at_one_price(value, t.reshape(prices(row), (m, 1, flows)))
-            return (keep * best - self._column(row[2]) - held,)
 
-        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
+            def left(at: Value) -> Value:
+                value = self._of_all(after, at, limit)
+                return value - expected(of_left.at, at) if of_left else value
+
+            best = flows.at_one_price(kept, left, row)
+            return (keep * best - self._column(self._of_entries(row[2])) - held,)
+
+        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, GRID))])
         return values
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
@@ -234,40 +244,13 @@ class StoredValue:
         def more(j: Value, price: Value, held: Value) -> tuple[Value, ...]:
             row = costs.of(self.ahead - j)
             most = t.reshape(t.max(abs(prices(row)), axis=1), (m, 1))
-            return t.maximum(price, most), held + abs(self._column(row[2]))
+            return t.maximum(price, most), held + abs(self._column(self._of_entries(row[2])))
 
         price, held = t.for_(self.ahead, more, [t.zeros((m, 1)), t.zeros((m, 1))])
         most = price + held + self._column(self._end("paid") + self._end("charged"))
         for slopes in known:
             most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
         return t.name("most", SCARCE * most)
-
-    def _flows(self) -> tuple[Value, Value]:
-        """Flows of a round between which the best one is, in order, and the sides of 0 on which they are, (m, flows): 0 is there twice, for
-        either side, where the loss has kinks.
-        """
-        least, most = (np.concatenate([getattr(s, n) for s in self.stores]).reshape(-1, 1) for n in ("least", "most"))
-        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if self.is_curved else 2)
-        side = np.sign(flow)
-        if self.costs.kinks:
-            none = np.clip(0.0, least, most)
-            flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
-            order = np.lexsort((side, flow))
-            flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
-        return self.t.constant(flow, "flow"), self.t.constant(side, "side", "the side of 0 on which a flow is")
-
-    def _at_one_price(self, value: Value, price: Value) -> Value:
-        """Value of the store, (m, GRID), at the flow at which it falls to the price of the flow: `value` (m, GRID, flows) falls with the
-        flow, `price` (m, 1, flows) does not. Between two flows the price is that where the lines cross.
-        """
-        t, last = self.t, value.shape[2] - 1
-        over = value - price
-        here, there = over[:, :, :-1], over[:, :, 1:]
-        crosses = t.and_(here > 0.0, there <= 0.0)
-        share = t.where(crosses, here / t.where(crosses, here - there, 1.0), 0.0)
-        between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
-        inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
-        return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
 
     def _of_all(self, values: Value, at: Value, limit: Value | None = None) -> Value:
         """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
@@ -285,7 +268,7 @@ class StoredValue:
         """Errors of the drift that are equally likely, (m, errors); 0 where constraints keep both ends."""
         soft = np.concatenate([s.ends.soft for s in self.stores])
         own = self.t.constant(soft, "soft", "stores with an end that the cut keeps")
-        return self._column(unsure * own) * self.t.constant(np.array(ERRORS), "errors", "usual errors")
+        return self._column(self._of_entries(unsure) * own) * self.t.constant(np.array(ERRORS), "errors", "usual errors")
 
     def _expected(self, f: Callable[[Value], Value], at: Value, errors: Value) -> Value:
         """Mean of f, which takes levels (m, P), over errors of these levels, (m, P)."""
@@ -304,6 +287,25 @@ class StoredValue:
         flat = t.reshape(values, (m * GRID,))
         low, high = (t.reshape(flat[i], (m, P)) for i in (cells, cells + 1))
         return low + (place - cell) * (high - low)
+
+    def _of_entries(self, v: Value) -> Value:
+        """Number of each store entry, (m,), of what all its flows have alike, (F,)."""
+        if v.size == self.size:
+            return v
+        first = np.searchsorted(filled_by_flows(self.stores), np.arange(self.size))
+        return v[self.t.constant(first, "first_flow", "of each store")]
+
+    def _mean_of_entries(self, v: Value) -> Value:
+        """Mean of the flows, (F,), of each store entry, (m,)."""
+        if v.size == self.size:
+            return v
+        own = filled_by_flows(self.stores) == np.arange(self.size).reshape(-1, 1)
+        return self.t.constant(own / own.sum(axis=1, keepdims=True), "mean_of_flows") @ v
+
+    def _all_flows(self, end: str) -> Value:
+        """Sum of the flows of each store entry at one end of their ranges, (m,)."""
+        ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
+        return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
 
     def _constant(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])

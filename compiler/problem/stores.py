@@ -14,7 +14,7 @@ so that f(x) - V(s'(x)) is convex in x where f is (`valued`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -102,6 +102,23 @@ def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
     return tuple(s for s in made if s is not None)
+
+
+def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
+    """Store entry, numbered over all stores, that each flow of all stores moves, (F,)."""
+    before = np.cumsum([0, *(s.size for s in own)])
+    return np.concatenate([a + s.filled for a, s in zip(before, own)]) if own else np.zeros(0, dtype=np.int64)
+
+
+def moved_beside(own: Sequence[StoreOfState]) -> Floats:
+    """What a flow of 1 into its store entry brings into each of the others, (F, m)."""
+    filled = filled_by_flows(own)
+    entries, rate = (np.concatenate([getattr(s, n) for s in own]) for n in ("entries", "rate"))
+    beside = np.zeros((filled.size, sum(s.size for s in own)))
+    for k, (entry, place) in enumerate(zip(entries, filled, strict=True)):
+        others = (entries == entry) & (filled != place)
+        beside[k, filled[others]] = rate[others] / rate[k]
+    return beside
 
 
 def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.feedback_delay import errors_of, expected_names
+from oco.compiler.problem.stores import is_kink_of_value
 from oco.compiler.problem.structure import Structure, separable_over_box, separable_under_rows
 from oco.compiler.problem.tied_kinks import any_kink, tied, with_kinks_apart
 from oco.compiler.prover.context import ProofContext
@@ -100,11 +101,15 @@ def predicted_of(canonical: Canonical) -> Predicted:
 def averaged_over(canonical: Canonical, sampled: tuple[str, ...], count: int) -> Predicted:
     """Problem of a round as predicted, whose loss is the mean over `count` samples of the `sampled` streams."""
     sizes = predicted_of(canonical).streams
-    losses = [
-        _real(canonical, canonical.objective, sizes, {n: f"{SAMPLE}{k}_{n}" for n in sampled}) for k in range(count)
-    ]
-    mean = algebra.mul(algebra.number(1.0 / count), reduce(algebra.add, losses))
-    return _of_loss(canonical, sizes, mean)
+
+    def mean(values: bool) -> Predicted:
+        sample = ({n: f"{SAMPLE}{k}_{n}" for n in sampled} for k in range(count))
+        losses = [_real(canonical, canonical.objective, sizes, own, values) for own in sample]
+        return _of_loss(canonical, sizes, algebra.mul(algebra.number(1.0 / count), reduce(algebra.add, losses)))
+
+    # The kinks of a value of stores are at any level: over samples of it there are many times as many, for little.
+    whole = mean(values=True)
+    return whole if whole.whole is not None and not whole.prices else mean(values=False)
 
 
 def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) -> Predicted:
@@ -154,14 +159,18 @@ def _is_composed(canonical: Canonical, kinks: bool = False) -> bool:
 
 
 def _real(
-    canonical: Canonical, expr: Expr, predicted: Mapping[str, int], sampled: Mapping[str, str] | None = None
+    canonical: Canonical,
+    expr: Expr,
+    predicted: Mapping[str, int],
+    sampled: Mapping[str, str] | None = None,
+    values: bool = True,
 ) -> Expr:
-    """Expression in predictions, which need not be integers, or in what stands for them by other names; of late states their errors are
-    predicted, beside what is expected of them.
+    """Expression in predictions, which need not be integers, or in what stands for them by other names, the `values` of what stores are left
+    with as well or not; of late states their errors are predicted, beside what is expected of them.
     """
-    others, late = sampled or {}, expected_names(canonical.streams)
+    late = expected_names(canonical.streams)
 
-    def real(node: Expr) -> Expr:
+    def real(node: Expr, others: Mapping[str, str]) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.name in predicted:
             own = Name(others.get(node.name, f"{PREDICTED}{node.name}"), Kind.STREAM, shape=node.shape)
             return algebra.add(Name(late[node.name], Kind.STREAM, shape=node.shape), own) if node.name in late else own
@@ -169,7 +178,9 @@ def _real(
             return Call(node.atom, node.args, node.options, shape=node.shape, span=node.span)
         return node
 
-    return rewrite(expr, real)
+    if not values:
+        expr = rewrite(expr, lambda node: rewrite(node, partial(real, others={})) if is_kink_of_value(node) else node)
+    return rewrite(expr, partial(real, others=sampled or {}))
 
 
 def stated_value(p: Problem, expr: Expr) -> Value:

@@ -174,6 +174,12 @@ def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
     return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
 
 
+def is_kink_of_value(node: Expr) -> bool:
+    """True for [s' - knot]_+, at a knot of the value of what is left."""
+    knots = (n for n in names(node, Kind.STREAM) if n.startswith(KNOT))
+    return isinstance(form_of(node), forms.Extreme) and next(knots, None) is not None
+
+
 def cut_names(store: StoreOfState) -> tuple[str, str]:
     """Names of the streams with the value of a unit that is missing at the lower end, and of one that is beyond the upper end."""
     return f"{SHORT}{store.name}", f"{OVER}{store.name}"

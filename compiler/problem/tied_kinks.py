@@ -8,21 +8,28 @@ entries fill, is no sum of functions of single entries, while its rest may be on
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+
+from oco.compiler.problem.affine_entries import SAME
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Inequality
+from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import has_single_entries, is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite, walk
 from oco.dsl.statements import Timing
 
 KINK, ROW = "_kink", "kink"
+Slopes = Mapping[str, np.ndarray[Any, Any]]
+"""Slopes of an affine expression by name, its value at 0 by ""."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,45 +57,79 @@ def with_kinks_apart(
     """Loss with the kinks apart of which `where` is true; None where there are none. The loss is convex by composition, so that their
     prices are at least 0.
     """
-    rows = list[Expr]()
-    loss = rewrite(loss, _without_entrywise_sums)
-    parts = rewrite(loss, partial(_apart, decisions, where, rows))
-    if not rows:
+    kinks = _Kinks(decisions, where)
+    parts = rewrite(rewrite(loss, _without_entrywise_sums), kinks.apart)
+    if not kinks.rows:
         return None
-    own = tuple(_placeholder(k, a) for k, a in enumerate(rows))
+    own = [_placeholder(k, a) for k, a in enumerate(kinks.rows)]
     slopes = gradient(parts, [n.name for n in own])
     if any(names(s, Kind.DECISION) for s in slopes.values()):
         return None
-    none = {n.name: constant(0.0) for n in own}
+    placed = {n.name for n in own}
 
     def without(node: Expr) -> Expr:
-        return algebra.broadcast(none[node.name], node.shape) if isinstance(node, Name) and node.name in none else node
+        return algebra.broadcast(constant(0.0), node.shape) if isinstance(node, Name) and node.name in placed else node
 
-    labels = (f"{ROW}{k}" for k, _ in enumerate(rows))
-    charged = tuple(Inequality(n, (), a, Timing.EACH_ROUND, n) for n, a in zip(labels, rows, strict=True))
+    labels = (f"{ROW}{k}" for k, _ in enumerate(kinks.rows))
+    charged = tuple(Inequality(n, (), a, Timing.EACH_ROUND, n) for n, a in zip(labels, kinks.rows, strict=True))
     prices = tuple(algebra.broadcast(slopes[n.name], known(n.shape)) for n in own)
     return LossWithKinks(rewrite(parts, without), charged, prices)
 
 
-def _apart(
-    decisions: tuple[str, ...], where: Callable[[Expr, tuple[str, ...]], bool], rows: list[Expr], node: Expr
-) -> Expr:
-    """max(a, b) as b + [a - b]_+ and min(a, b) as a - [a - b]_+, with a placeholder for the positive part; `rows` gets a - b."""
-    form = form_of(node)
-    if not isinstance(node, Call) or not isinstance(form, forms.Extreme) or form.over:
-        return node
-    if not set(names(node, Kind.DECISION)) & set(decisions):
-        return node
-    pieces = form.pieces(algebra, *node.args)
-    if len(pieces) != 2:
-        return node
-    more, less = pieces
-    above = algebra.broadcast(algebra.sub(more, less), node.shape)
-    if not is_affine(above, decisions) or not where(above, decisions):
-        return node
-    rows.append(above)
-    part = _placeholder(len(rows) - 1, above)
-    return algebra.add(less, part) if form.largest else algebra.sub(more, part)
+class _Kinks:
+    """Rows a of positive parts that are taken apart, of which none is a multiple of another."""
+
+    def __init__(self, decisions: tuple[str, ...], where: Callable[[Expr, tuple[str, ...]], bool]) -> None:
+        self.decisions, self.where = decisions, where
+        self.rows: list[Expr] = []
+        self._slopes: list[Slopes | None] = []
+
+    def apart(self, node: Expr) -> Expr:
+        """max(a, b) as b + [a - b]_+ and min(a, b) as a - [a - b]_+, with a placeholder for the positive part; others as they are."""
+        form = form_of(node)
+        if not isinstance(node, Call) or not isinstance(form, forms.Extreme) or form.over:
+            return node
+        pieces = form.pieces(algebra, *node.args)
+        if len(pieces) != 2 or not set(names(node, Kind.DECISION)) & set(self.decisions):
+            return node
+        more, less = pieces
+        above = algebra.broadcast(algebra.sub(more, less), node.shape)
+        if not is_affine(above, self.decisions) or not self.where(above, self.decisions):
+            return node
+        part = self._part(above)
+        return algebra.add(less, part) if form.largest else algebra.sub(more, part)
+
+    def _part(self, above: Expr) -> Expr:
+        """[a]_+ by the placeholder of its row: [k v]_+ is k [v]_+, and for k < 0 it is |k| [v]_+ + k v."""
+        own = _slopes(above)
+        for k, (row, slopes) in enumerate(zip(self.rows, self._slopes, strict=True)):
+            if row.shape == above.shape and (factor := _factor(own, slopes)):
+                part = algebra.mul(algebra.number(abs(factor)), _placeholder(k, row))
+                return part if factor > 0 else algebra.add(part, above)
+        self.rows.append(above)
+        self._slopes.append(own)
+        return _placeholder(len(self.rows) - 1, above)
+
+
+def _slopes(expr: Expr) -> Slopes | None:
+    """Value at 0 and slopes towards all names of an expression, where it is affine in them; else None."""
+    variables = {n.name: n.shape for n in walk(expr) if isinstance(n, Name)}
+    free = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) else n)
+    if not is_affine(free, tuple(variables)):
+        return None
+    zero = evaluate(free, {n: np.zeros(known(shape)) for n, shape in variables.items()})
+    slopes = jacobian(free, tuple(variables))
+    return {"": np.asarray(zero), **{n: np.asarray(evaluate(e, {})) for n, e in slopes.items()}}
+
+
+def _factor(one: Slopes | None, other: Slopes | None) -> float:
+    """k where one expression is k times the other, else 0."""
+    if one is None or other is None or one.keys() != other.keys():
+        return 0.0
+    a, b = (np.concatenate([np.broadcast_to(s[n], one[n].shape).ravel() for n in one]) for s in (one, other))
+    at = int(np.argmax(abs(b)))
+    k = float(a[at] / b[at]) if b[at] else 0.0
+    return k if np.allclose(a, k * b, rtol=SAME, atol=SAME * abs(k)) else 0.0
 
 
 def _without_entrywise_sums(node: Expr) -> Expr:

@@ -90,7 +90,8 @@ class _Kinks:
         if not isinstance(node, Call) or not isinstance(form, forms.Extreme) or form.over:
             return node
         pieces = form.pieces(algebra, *node.args)
-        if len(pieces) != 2 or not set(names(node, Kind.DECISION)) & set(self.decisions):
+        own = set(names(node, Kind.DECISION))
+        if len(pieces) != 2 or not own or not own <= set(self.decisions):  # a placeholder within is a kink within a kink
             return node
         more, less = pieces
         above = algebra.broadcast(algebra.sub(more, less), node.shape)

@@ -106,7 +106,12 @@ def marginal_value(learner: Any, stored: float) -> float:
             for h in range(1, AHEAD + 1)
         ]
     )
-    charge, discharge, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter(value=stored)
+    charge, discharge, s, start = (
+        cp.Variable(AHEAD),
+        cp.Variable(AHEAD),
+        cp.Variable(AHEAD + 1),
+        cp.Parameter(value=stored),
+    )
     given = s[0] == start
     total = costs[:, 0] @ charge - costs[:, 1] @ discharge - overall[0].mean() * s[AHEAD]
     limits = [s[1:] == 0.99 * s[:-1] + charge - discharge, charge >= 0, charge <= 0.95 * 50, s[1:] >= 0, s[1:] <= 200]
@@ -132,7 +137,16 @@ def test_a_battery_that_is_charged_and_discharged_by_two_decisions_earns_most_of
     price = prices(T, 5)
     loss = float(plan_of(BATTERY).run({"price": price}, backend="c" if has_compiler() else "numpy").loss.sum())
     c, d, s = cp.Variable(T), cp.Variable(T), cp.Variable(T + 1)
-    limits = [s[0] == 100, s >= 0, s <= 200, c >= 0, c <= 50, d >= 0, d <= 40, s[1:] == 0.99 * s[:-1] + 0.95 * c - d / 0.95]
+    limits = [
+        s[0] == 100,
+        s >= 0,
+        s <= 200,
+        c >= 0,
+        c <= 50,
+        d >= 0,
+        d <= 40,
+        s[1:] == 0.99 * s[:-1] + 0.95 * c - d / 0.95,
+    ]
     foresight = cp.Problem(cp.Minimize(price @ (c - d)), limits).solve(solver="CLARABEL")
     assert foresight <= loss <= 0.75 * foresight
 
@@ -145,7 +159,9 @@ def rained(T: int, seed: int) -> Any:
 def test_water_that_two_turbines_use_one_after_the_other_is_kept_for_dear_hours() -> None:
     T = 480
     price, rain = prices(T, 6), rained(T, 7)
-    earned = -float(plan_of(RIVER).run({"price": price, "rain": rain}, backend="c" if has_compiler() else "numpy").loss.sum())
+    earned = -float(
+        plan_of(RIVER).run({"price": price, "rain": rain}, backend="c" if has_compiler() else "numpy").loss.sum()
+    )
     as_it_comes = float(price @ (0.3 * rain[:, 0] + 0.2 * rain.sum(axis=1)))
     u, w, a, b = cp.Variable(T), cp.Variable(T), cp.Variable(T + 1), cp.Variable(T + 1)
     limits = [u >= 0, u <= 60, w >= 5, w <= 80, a >= 0, a <= 900, b >= 0, b <= 400, a[0] == 400, b[0] == 200]

@@ -89,7 +89,7 @@ class ToCome:
 class CostsToCome:
     """Costs of the flows of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
     costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m). Where a flow
-    moves several stores its cost in one of them is less by what it is worth in the others.
+    moves several stores its cost in one of them is less by its value in the others.
     """
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
@@ -108,14 +108,14 @@ class CostsToCome:
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
         return {**self.learned.init(), **rest, **unsure}
 
-    def update(self, state: State, played: Point, slope: Point, worth: Value | None) -> State:
+    def update(self, state: State, played: Point, slope: Point, unit_values: Value | None) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in
-        each store entry was `worth` so much, (entries,), where flows move several.
+        each store entry has these `unit_values`, (entries,), where flows move several.
         """
         now = self._costs(self.p, played, slope)
-        if worth is not None:
+        if unit_values is not None:
             beside = self.t.constant(moved_beside(self.stores), "beside", "what a unit into a store brings into others")
-            now = self.t.concat(self.t.reshape(now[0] - beside @ worth, (1, self.size)), now[1:])
+            now = self.t.concat(self.t.reshape(now[0] - beside @ unit_values, (1, self.size)), now[1:])
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
         unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}

@@ -22,7 +22,15 @@ from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import Samples, after, as_predicted, kink_prices, parts_of, positions, problem_of
+from oco.compiler.lowering.predicted_round import (
+    Samples,
+    after,
+    as_predicted,
+    kink_prices,
+    parts_of,
+    positions,
+    problem_of,
+)
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
 from oco.compiler.proximal.known_beside import beside_known, coupling

@@ -1,17 +1,17 @@
 """Flows of stores at one price: the value of a unit before a round, where what is left and what flows have one price.
 
-A flow of u units costs c u + kappa u^2 / 2 + (j / 2) |u| (`costs_to_come`). With v, the value of a unit of what is left, which falls with it,
-and flows u_k within their ranges the value w of a unit before the round solves
+A flow of u units costs c u + kappa u^2 / 2 + (j / 2) |u| (`costs_to_come`). With v, the value of a unit of what is left, which falls with
+it, and flows u_k within their ranges the value w of a unit before the round solves
 
     w = v(kept + sum_k u_k),      u_k the flow at which c_k + kappa_k u_k + (j_k / 2) sign(u_k) = w, or the end of its range.
 
-One flow: w is at the crossing of v with its price, which is linear between flows of a few sizes (`OneFlow`). Several: the range of each is cut
-into segments with one price p_s each. Once all segments with lower prices are full and no other is used, phi_s flows; then
+One flow: w is at the crossing of v with its price, which is linear between flows of a few sizes (`OneFlow`). Several: the range of each
+is cut into segments with one price p_s each. Once all segments with lower prices are full and no other is used, phi_s flows; then
 
     w = max( max_s min(p_s, v(kept + phi_s)),  v(kept + all segments) ):
 
-a price p_s <= w has phi_s <= sum_k u_k, so that min(p_s, v(kept + phi_s)) is p_s; one above w has phi_s >= sum_k u_k, so that it is at most w,
-and w itself at the next price above w (`SeveralFlows`).
+a price p_s <= w has phi_s <= sum_k u_k, so that min(p_s, v(kept + phi_s)) is p_s; one above w has phi_s >= sum_k u_k, so that it is at most
+w, and w itself at the next price above w (`SeveralFlows`).
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ class OneFlow:
         self.flow, self.side = t.constant(flow, "flow"), t.constant(side, "side", "the side of 0 on which a flow is")
 
     def prices(self, row: Value) -> Value:
+        """Prices of the flows, (m, P), from the costs of a round, (4, F) or (5, F)."""
         price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.flow
         return price + 0.5 * _column(self.t, row[4]) * self.side if self.kinks else price
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
+        """Value (m, G) of a unit before the round, at the flow at which that of what is left falls to the flow's price."""
         t, (m, G), flows = self.t, kept.shape, self.flow.shape[1]
         left = t.reshape(kept, (m, G, 1)) + t.reshape(self.flow, (m, 1, flows))
         value = t.reshape(of(t.reshape(left, (m, G * flows))), (m, G, flows))
@@ -107,6 +109,7 @@ class SeveralFlows:
         self.least = t.constant(least.reshape(-1, 1), "least_flow", "all flows at their lower ends")
 
     def prices(self, row: Value) -> Value:
+        """Prices of the segments, (m, S), from the costs of a round, (4, F) or (5, F)."""
         t, shape = self.t, self.width.shape
         places = t.constant(self.number.ravel(), "flow_of", "the flow that each segment is of")
         own = [t.reshape(row[k][places], shape) for k in ((0, 1, 4) if self.kinks else (0, 1))]
@@ -114,6 +117,7 @@ class SeveralFlows:
         return price + 0.5 * own[2] * self.side if self.kinks else price
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
+        """Value (m, G) of a unit before the round, as the maximum over the segments."""
         t, (m, G), (_, S) = self.t, kept.shape, self.width.shape
         price = t.name("price", self.prices(row))
         cheaper = t.to_float(t.reshape(price, (m, 1, S)) < t.reshape(price, (m, S, 1)))

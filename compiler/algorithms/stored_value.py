@@ -191,18 +191,18 @@ class StoredValue:
         if not self.stores:
             return {}
         self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
-        after = self.costs.update(state, played, slope, self._worth(state, played))
+        after = self.costs.update(state, played, slope, self._unit_values(state, played))
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
         return {**after, VALUES: self._values(self.costs.after_round(after))}
 
-    def _worth(self, state: State, played: Point) -> Value | None:
-        """What a unit in each store is worth after a decision, (m,), where a flow moves several stores."""
+    def _unit_values(self, state: State, played: Point) -> Value | None:
+        """Value of a unit in each store after a decision, (m,), where a flow moves several stores; else None."""
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        worth, of_left = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores, True)
-        return self.t.reshape(worth - of_left.at(left) if of_left else worth, (self.size,))
+        values, of_left = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores, True)
+        return self.t.reshape(values - of_left.at(left) if of_left else values, (self.size,))
 
     def _values(self, costs: ToCome) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""
@@ -234,7 +234,9 @@ class StoredValue:
             best = flows.at_one_price(kept, left, row)
             return (keep * best - self._column(self._of_entries(row[2])) - held,)
 
-        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, GRID))])
+        (values,) = t.for_(
+            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, GRID))]
+        )
         return values
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
@@ -268,7 +270,9 @@ class StoredValue:
         """Errors of the drift that are equally likely, (m, errors); 0 where constraints keep both ends."""
         soft = np.concatenate([s.ends.soft for s in self.stores])
         own = self.t.constant(soft, "soft", "stores with an end that the cut keeps")
-        return self._column(self._of_entries(unsure) * own) * self.t.constant(np.array(ERRORS), "errors", "usual errors")
+        return self._column(self._of_entries(unsure) * own) * self.t.constant(
+            np.array(ERRORS), "errors", "usual errors"
+        )
 
     def _expected(self, f: Callable[[Value], Value], at: Value, errors: Value) -> Value:
         """Mean of f, which takes levels (m, P), over errors of these levels, (m, P)."""

@@ -34,7 +34,7 @@ from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
 LARGEST = 1e300  # ends of ranges stay finite in the state
-MOST_KINKS = 64
+MOST_KINKS = 128
 """Rows up to which the kinks of a loss stand apart: a step solves systems of so many unknowns, at most."""
 PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 
@@ -165,8 +165,8 @@ def _real(
     sampled: Mapping[str, str] | None = None,
     values: bool = True,
 ) -> Expr:
-    """Expression in predictions, which need not be integers, or in what stands for them by other names, the `values` of what stores are left
-    with as well or not; of late states their errors are predicted, beside what is expected of them.
+    """Expression in predictions, which need not be integers, or in what stands for them by other names, also in the `values` of what is
+    left in stores or not; of late states their errors are predicted, beside what is expected of them.
     """
     late = expected_names(canonical.streams)
 

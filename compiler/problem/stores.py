@@ -2,9 +2,10 @@
 
     s' = keep s + sum_k rate_k x_k + drift,      lower <= s <= upper
 
-with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one term
-of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift that
-is known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise linear,
+with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
+term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
+that is known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise
+linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -111,7 +112,7 @@ def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
 
 
 def moved_beside(own: Sequence[StoreOfState]) -> Floats:
-    """What a flow of 1 into its store entry brings into each of the others, (F, m)."""
+    """Flows into each other store entry beside one of 1 into its own, (F, m)."""
     filled = filled_by_flows(own)
     entries, rate = (np.concatenate([getattr(s, n) for s in own]) for n in ("entries", "rate"))
     beside = np.zeros((filled.size, sum(s.size for s in own)))

@@ -71,7 +71,9 @@ def with_kinks_apart(
         return algebra.broadcast(constant(0.0), node.shape) if isinstance(node, Name) and node.name in placed else node
 
     labels = (f"{ROW}{k}" for k, _ in enumerate(kinks.rows))
-    charged = tuple(Inequality(n, (), a, Timing.EACH_ROUND, n) for n, a in zip(labels, kinks.rows, strict=True))
+    charged = tuple(
+        Inequality(n, known(a.shape), a, Timing.EACH_ROUND, n) for n, a in zip(labels, kinks.rows, strict=True)
+    )
     prices = tuple(algebra.broadcast(slopes[n.name], known(n.shape)) for n in own)
     return LossWithKinks(rewrite(parts, without), charged, prices)
 
@@ -91,7 +93,9 @@ class _Kinks:
             return node
         pieces = form.pieces(algebra, *node.args)
         own = set(names(node, Kind.DECISION))
-        if len(pieces) != 2 or not own or not own <= set(self.decisions):  # a placeholder within is a kink within a kink
+        if (
+            len(pieces) != 2 or not own or not own <= set(self.decisions)
+        ):  # a placeholder within is a kink within a kink
             return node
         more, less = pieces
         above = algebra.broadcast(algebra.sub(more, less), node.shape)

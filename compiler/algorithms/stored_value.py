@@ -121,6 +121,7 @@ class StoredValue:
         self.stores = stores(p.spec.canonical) if self.ahead > 1 else ()
         self.season = p.whole("season")
         self.size = sum(s.size for s in self.stores)
+        self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs = CostsToCome(p, self.stores)
 
@@ -151,6 +152,8 @@ class StoredValue:
         first, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
         beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), -self._end("charged"))
         short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
+        if self.is_free:
+            short = self.t.where(self._end("free") > 0.0, self.t.minimum(first, 0.0), short)
         parts = zip(self.stores, *map(self._apart, (first, short, beyond)), strict=True)
         for s, slope, short, over in parts:
             result.seen |= {slope_name(s): slope} | dict(zip(cut_names(s), (short, over), strict=True))
@@ -263,8 +266,12 @@ class StoredValue:
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
         edge, value = EDGE * (upper - lower), self._interpolated(values, at)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
-        value = t.where(at > upper + edge, t.where(wasted > 0.0, -charged, beyond), value)
-        return t.where(at < lower - edge, t.where(given > 0.0, paid, missing), value)
+        above, below = t.where(wasted > 0.0, -charged, beyond), t.where(given > 0.0, paid, missing)
+        if self.is_free:  # the value of units that cost is concave as long as the cut gives nothing for them at the upper end
+            free = self._column(self._end("free")) > 0.0
+            above, below = t.where(free, t.minimum(value, above), above), t.where(free, t.maximum(value, 0.0), below)
+        value = t.where(at > upper + edge, above, value)
+        return t.where(at < lower - edge, below, value)
 
     def _errors(self, unsure: Value) -> Value:
         """Errors of the drift that are equally likely, (m, errors); 0 where constraints keep both ends."""

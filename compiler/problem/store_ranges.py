@@ -4,6 +4,7 @@
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
   price of lost sales; also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms. Or another cost of z alone that falls
   there, as 300 [200 - z]_+ does at 0.
+* The cut alone, where units cost: an empty queue has nothing to serve.
 * The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
   as for bikes that find no dock.
 """
@@ -11,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -24,8 +25,10 @@ from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, 
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
+from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.intervals import interval
 from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
@@ -46,6 +49,7 @@ class KeptRange:
     lower, upper  ends
     given         1 where nothing but the cut keeps the lower end, else 0
     paid          p, what the loss pays for a unit that is missing at the lower end, and for no other; 0 where constraints keep it
+    free          1 where the cut takes units below the lower end that cost, as of an empty queue, else 0
     wasted        1 where nothing but the cut keeps the upper end, else 0
     charged       p, what the loss pays for a unit that is too much at the upper end; 0 where constraints keep it
     """
@@ -54,6 +58,7 @@ class KeptRange:
     upper: Floats
     given: Floats
     paid: Floats
+    free: Floats
     wasted: Floats
     charged: Floats
 
@@ -72,21 +77,34 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
         ranges = {f"{s.name}.least", f"{s.name}.most"}
         free = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
         none = np.zeros(lower.size)
-        return KeptRange(lower, upper, none, none, none, none) if free else None
+        return KeptRange(lower, upper, none, none, none, none, none) if free else None
     made = _constrained(canonical, s, lower, upper)
     if made is None:
         return None
     least, most = made
     given = np.isnan(least)
     paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
-    unpaid = given & (paid <= 0)
-    if unpaid.any() and (unpaid & ~_is_paid_above(canonical, s, lower)).any():
-        return None
     wasted = np.isnan(most)
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
-    return KeptRange(
-        np.fmax(least, lower), np.fmin(most, upper), given.astype(np.float64), paid, wasted.astype(np.float64), charged
-    )
+    free = given & (paid <= 0)
+    if free.any():
+        free &= ~_is_paid_above(canonical, s, lower)
+        if (free & ~_is_burden(canonical, s, ~wasted | (charged > 0))).any():
+            return None
+    ends = np.fmax(least, lower), np.fmin(most, upper)
+    return KeptRange(*ends, *(v.astype(np.float64) for v in (given, paid, free, wasted, charged)))
+
+
+def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
+    """True for entries of which units cost at some level and earn at none, or whose upper end alone is kept (`capped`), (m,)."""
+    loss = canonical.objective if canonical.moving is None else canonical.moving
+    own = rewrite(loss, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
+    slope = algebra.broadcast(gradient(own, (s.name,))[s.name], s.shape)
+    ranges = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks}
+    ranges |= {o.name: interval(o.lower, o.upper, o.shape) for o in canonical.streams}
+    ends = enclose(slope, {**ranges, "t": interval(1.0, float(canonical.horizon or np.inf), ())})
+    least, most = (np.broadcast_to(np.asarray(e), s.shape).ravel() for e in (ends.lo, ends.hi))
+    return (least >= 0) & ((most > 0) | capped)
 
 
 def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:

@@ -242,7 +242,7 @@ def _left(store: StoreOfState) -> Expr:
         knot, drop = map(own, knot_names(store, k))
         total = algebra.sub(total, summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
     short, over = map(own, cut_names(store))
-    if store.ends.paid.any():
+    if store.ends.paid.any() or store.ends.free.any():
         total = algebra.add(total, summed(algebra.mul(short, outside(store.state, End.LOWER))))
     if store.ends.wasted.any():
         upper = constant(store.ends.upper.reshape(store.shape))

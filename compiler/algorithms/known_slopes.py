@@ -16,12 +16,11 @@ EDGE = 1e-9
 
 
 class KnownSlopes:
-    """Slopes of the known costs of stores with m entries, at levels; `left`: of what a round leaves, else of what it begins with."""
+    """Slopes of the known costs of stores with m entries, at the level that a round leaves, in it and in the one that begins with it."""
 
-    def __init__(self, p: Problem, stores: Sequence[StoreOfState], left: bool) -> None:
+    def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
-        costs = state_costs(p.spec.canonical) if stores else ()
-        self.costs = [[c for c in own if c.left == left] for own in costs]
+        self.costs = state_costs(p.spec.canonical) if stores else ()
 
     def __bool__(self) -> bool:
         return any(self.costs)

@@ -204,8 +204,8 @@ class StoredValue:
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        values, of_left = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores, True)
-        return self.t.reshape(values - of_left.at(left) if of_left else values, (self.size,))
+        values, known = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores)
+        return self.t.reshape(values - known.at(left) if known else values, (self.size,))
 
     def _values(self, costs: ToCome) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""
@@ -216,10 +216,8 @@ class StoredValue:
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
-        of_left, of_stored = (KnownSlopes(self.p, self.stores, left) for left in (True, False))
-        held = of_stored.at(stored) if of_stored else t.zeros((m, 1))
-
-        limit = self._most_valued(costs, flows.prices, [held, of_left.at(stored)] if of_left else [held])
+        known = KnownSlopes(self.p, self.stores)
+        limit = self._most_valued(costs, flows.prices, [known.at(stored)] if known else [])
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
@@ -232,10 +230,10 @@ class StoredValue:
 
             def left(at: Value) -> Value:
                 value = self._of_all(after, at, limit)
-                return value - expected(of_left.at, at) if of_left else value
+                return value - expected(known.at, at) if known else value
 
             best = flows.at_one_price(kept, left, row)
-            return (keep * best - self._column(self._of_entries(row[2])) - held,)
+            return (keep * best - self._column(self._of_entries(row[2])),)
 
         (values,) = t.for_(
             self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, GRID))]

@@ -57,18 +57,21 @@ class StateCost:
     left: bool
     price: Floats
 
+    def at(self, level: Expr) -> Expr:
+        """p h(v) at levels v, of the shape of the state or (P, *shape) for P levels of each entry."""
+
+        def of(node: Expr) -> Expr:
+            own = self.within.get(id(node))
+            if own is not None:
+                return algebra.mul(constant(own.factor), algebra.sub(level, constant(own.end)))
+            return applied(node.atom, tuple(map(of, node.args)), node.options) if isinstance(node, Call) else node
+
+        return algebra.mul(constant(self.price), of(self.part))
+
     def slope(self, level: Name) -> Expr:
         """p h'(v) at levels v, a name of shape (P, *shape) for P levels of each entry."""
         towards = replace(level, kind=Kind.DECISION)
-
-        def at(node: Expr) -> Expr:
-            own = self.within.get(id(node))
-            if own is not None:
-                return algebra.mul(constant(own.factor), algebra.sub(towards, constant(own.end)))
-            return applied(node.atom, tuple(map(at, node.args)), node.options) if isinstance(node, Call) else node
-
-        total = call("sum", algebra.mul(constant(self.price), at(self.part)))
-        slope = gradient(total, (level.name,))[level.name]
+        slope = gradient(call("sum", self.at(towards)), (level.name,))[level.name]
         return algebra.broadcast(rewrite(slope, lambda n: level if n == towards else n), level.shape)
 
 

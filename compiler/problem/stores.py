@@ -188,9 +188,16 @@ def cut_names(store: StoreOfState) -> tuple[str, str]:
 
 @lru_cache(maxsize=16)
 def valued(canonical: Canonical) -> Canonical:
-    """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range."""
+    """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range.
+
+    Costs of the level that the next round begins with are part of V, as they are.
+    """
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
     total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_outside(canonical, outside)
+    for store, costs in zip(stores(canonical), state_costs(canonical), strict=True):
+        left = algebra.broadcast(store.following, store.shape)
+        for cost in (c for c in costs if not c.left):
+            total = algebra.sub(total, _summed(cost.at(left)))
     moving = None if own.moving is None else algebra.sub(own.moving, total)
     return replace(
         own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical
@@ -234,20 +241,21 @@ def _left(store: StoreOfState) -> Expr:
     def own(name: str) -> Name:
         return Name(name, Kind.STREAM, shape=store.shape)
 
-    def summed(e: Expr) -> Expr:
-        return e if store.shape == () else call("sum", e)
-
-    total = summed(algebra.mul(own(slope_name(store)), left))
+    total = _summed(algebra.mul(own(slope_name(store)), left))
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
-        total = algebra.sub(total, summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
     short, over = map(own, cut_names(store))
     if store.ends.paid.any() or store.ends.free.any():
-        total = algebra.add(total, summed(algebra.mul(short, outside(store.state, End.LOWER))))
+        total = algebra.add(total, _summed(algebra.mul(short, outside(store.state, End.LOWER))))
     if store.ends.wasted.any():
         upper = constant(store.ends.upper.reshape(store.shape))
-        total = algebra.sub(total, summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
+        total = algebra.sub(total, _summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
     return total
+
+
+def _summed(e: Expr) -> Expr:
+    return e if e.shape == () else call("sum", e)
 
 
 def value_of_state(canonical: Canonical, store: StoreOfState) -> Expr:

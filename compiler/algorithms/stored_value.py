@@ -64,7 +64,9 @@ MOST_AHEAD = 96
 """Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
 TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
-GRID = 21
+INNER, OUTER = 10, 5
+"""Cells between values among the levels that are used, and on either side of these."""
+GRID = INNER + 2 * OUTER + 1
 """Points of a store at which its values stand."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
@@ -74,12 +76,15 @@ GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.
 """
-VALUES = "value"
+FADES = 0.01
+"""Part of the way to the present level by which the levels that count as used move each round: one that was left long ago is none."""
+VALUES, USED = "value", "used"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
     **SEASON_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
+    USED: "least and most that was in store, of late",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
@@ -133,6 +138,7 @@ class StoredValue:
         return {
             **self.costs.init(),
             VALUES: zeros((m, GRID)),
+            USED: zeros((2, m)),
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
@@ -170,12 +176,11 @@ class StoredValue:
         t, after = self.t, dict[str, Structured]()
         costs = self.costs.before_decision(state)
         if self.costs.predicted:
-            after = {VALUES: self._values(costs)}
+            after = {VALUES: self._values(costs, self._grid(state))}
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])
-        own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
-        kept = self._constant("keep") * (own[0] if len(own) == 1 else t.concat(*own)) + drift
+        kept = self._constant("keep") * self._levels() + drift
         lower, upper = self._end("lower"), self._end("upper")
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
@@ -185,7 +190,7 @@ class StoredValue:
         ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
         kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
-        slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(middles)))
+        slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(middles), self._grid(state)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
         return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
@@ -194,26 +199,48 @@ class StoredValue:
         if not self.stores:
             return {}
         self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
-        after = self.costs.update(state, played, slope, self._unit_values(state, played))
+        after = {
+            **self.costs.update(state, played, slope, self._unit_values(state, played)),
+            USED: self._used_after(array(state, USED)),
+        }
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, VALUES: self._values(self.costs.after_round(after))}
+        return {**after, VALUES: self._values(self.costs.after_round(after), self._grid(after))}
+
+    def _levels(self) -> Value:
+        """What is in store at the beginning of the round, as far as it is known, (m,)."""
+        t = self.t
+        own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
+        return own[0] if len(own) == 1 else t.concat(*own)
+
+    def _used_after(self, used: Value) -> Value:
+        """Least and most level of late, (2, m), with that of the round."""
+        t, level = self.t, self._levels()
+        faded = used + FADES * (level - used)
+        ends = t.stack(t.minimum(faded[0], level), t.maximum(faded[1], level))
+        return t.name("used", t.where(self.p.played > 1.5, ends, t.stack(level, level)))
+
+    def _grid(self, state: State) -> tuple[Value, Value]:
+        """Ends of the levels at which values stand, (m, 1): those that are used, and what the largest flows of a round add on either side."""
+        t, used = self.t, array(state, USED)
+        wide = self._all_flows("most") - self._all_flows("least")
+        least = t.maximum(used[0] - wide, self._end("lower"))
+        most = t.minimum(used[1] + wide, self._end("upper"))
+        return self._column(t.name("first", least)), self._column(t.name("last", most))
 
     def _unit_values(self, state: State, played: Point) -> Value | None:
         """Value of a unit in each store after a decision, (m,), where a flow moves several stores; else None."""
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        values, known = self._of_all(array(state, VALUES), left), KnownSlopes(self.p, self.stores)
+        values = self._of_all(array(state, VALUES), left, self._grid(state))
+        known = KnownSlopes(self.p, self.stores)
         return self.t.reshape(values - known.at(left) if known else values, (self.size,))
 
-    def _values(self, costs: ToCome) -> Value:
-        """Values of a unit more before the round after the next one, (m, GRID)."""
+    def _values(self, costs: ToCome, grid: tuple[Value, Value]) -> Value:
+        """Values of a unit more before the round after the next one, (m, GRID), at levels between these."""
         t, m = self.t, self.size
-        keep = self._column(self._constant("keep"))
-        lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
-        step = t.name("step", (upper - lower) / float(GRID - 1))
-        stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
+        keep, stored = self._column(self._constant("keep")), self._points(grid)
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         known = KnownSlopes(self.p, self.stores)
@@ -226,10 +253,10 @@ class StoredValue:
             row = costs.of(self.ahead - j)
             kept = keep * stored + self._column(self._of_entries(row[3]))
             if errors is not None:
-                after = expected(lambda at: self._of_all(after, at), stored)
+                after = expected(lambda at: self._of_all(after, at, grid), stored)
 
             def left(at: Value) -> Value:
-                value = self._of_all(after, at, limit)
+                value = self._of_all(after, at, grid, limit)
                 return value - expected(known.at, at) if known else value
 
             best = flows.at_one_price(kept, left, row)
@@ -255,14 +282,14 @@ class StoredValue:
             most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
         return t.name("most", SCARCE * most)
 
-    def _of_all(self, values: Value, at: Value, limit: Value | None = None) -> Value:
+    def _of_all(self, values: Value, at: Value, grid: tuple[Value, Value], limit: Value | None = None) -> Value:
         """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
 
         limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
         """
         t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
-        edge, value = EDGE * (upper - lower), self._interpolated(values, at)
+        edge, value = EDGE * (upper - lower), self._interpolated(values, at, grid)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
         above, below = t.where(wasted > 0.0, -charged, beyond), t.where(given > 0.0, paid, missing)
         if self.is_free:  # the value of units that cost is concave as long as the cut gives nothing for them at the upper end
@@ -285,14 +312,12 @@ class StoredValue:
         off = t.reshape(at, (m, P, 1)) + t.reshape(errors, (m, 1, count))
         return t.sum(t.reshape(f(t.reshape(off, (m, P * count))), (m, P, count)), axis=2) / float(count)
 
-    def _interpolated(self, values: Value, at: Value) -> Value:
+    def _interpolated(self, values: Value, at: Value, grid: tuple[Value, Value]) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
-        t, (m, P) = self.t, at.shape
-        lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
-        place = t.minimum(t.maximum((at - lower) * (float(GRID - 1) / (upper - lower)), 0.0), float(GRID - 1))
+        t, (m, P), place = self.t, at.shape, self._place(at, grid)
         cell = t.minimum(t.floor(place), float(GRID - 2))
-        first = t.constant(GRID * np.arange(m).reshape(m, 1), "first", "where the values of a store begin")
-        cells = t.reshape(t.to_int(cell) + first, (m * P,))
+        begins = t.constant(GRID * np.arange(m).reshape(m, 1), "begins", "where the values of a store begin")
+        cells = t.reshape(t.to_int(cell) + begins, (m * P,))
         flat = t.reshape(values, (m * GRID,))
         low, high = (t.reshape(flat[i], (m, P)) for i in (cells, cells + 1))
         return low + (place - cell) * (high - low)
@@ -315,6 +340,26 @@ class StoredValue:
         """Sum of the flows of each store entry at one end of their ranges, (m,)."""
         ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
         return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
+
+    def _parts(self, grid: tuple[Value, Value]) -> list[tuple[Value, Value, int]]:
+        """Parts of the range with cells of one width: where each begins and ends, (m, 1), and its cells."""
+        (first, last), lower, upper = grid, self._column(self._end("lower")), self._column(self._end("upper"))
+        return [(lower, first, OUTER), (first, last, INNER), (last, upper, OUTER)]
+
+    def _points(self, grid: tuple[Value, Value]) -> Value:
+        """Levels at which values stand, (m, GRID), in order."""
+        t = self.t
+        parts = [a + (b - a) * (t.to_float(t.iota(n)) / float(n)) for a, b, n in self._parts(grid)]
+        return t.name("stored", t.concat(*parts, self._column(self._end("upper")), axis=1))
+
+    def _place(self, at: Value, grid: tuple[Value, Value]) -> Value:
+        """Points before levels (m, P), and the part of a cell beyond the last of them."""
+        t, place = self.t, None
+        for a, b, n in self._parts(grid):
+            share = t.minimum(t.maximum((at - a) / t.maximum(b - a, TINY), 0.0), 1.0)
+            place = float(n) * share if place is None else place + float(n) * share
+        assert place is not None
+        return place
 
     def _constant(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])

@@ -8,12 +8,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from store_grid import grid_of
 from test_c99 import has_compiler
 
 import oco
 from oco.compiler.algorithms.hedged_rule import _off_kinks
 from oco.compiler.algorithms.row_multipliers import _charged, charged_for_rows
-from oco.compiler.algorithms.stored_value import GRID
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.lowering.points import Point
@@ -70,12 +70,13 @@ def rounds_of(T: int) -> tuple[Any, Any]:
     return rng.poisson((5, 3), (T, 2)).astype(float), rng.poisson((3, 5), (T, 2)).astype(float)
 
 
-def least_cost_to_come(costs: Any, unsure: float, end: float, mean: float) -> Any:
+def least_cost_to_come(costs: Any, unsure: float, grid: Any, mean: float) -> Any:
     """Derivative by the stock, at the points of the grid, of the least expected cost of the rounds to come, by value iteration on a fine
     grid: `costs` are the prices of the rounds to come, the jump of the price at a flow of 0 and the drift.
     """
     prices, jump, drift = costs
-    fine = np.linspace(0, end, 10 * (GRID - 1) + 1)
+    end = grid[-1]
+    fine = np.linspace(0, end, 201)
     errors = unsure * np.array([-1.606, -0.657, 0.0, 0.657, 1.606])
     cost = -mean * fine
     move = fine[None, :] - fine[:, None]
@@ -85,7 +86,7 @@ def least_cost_to_come(costs: Any, unsure: float, end: float, mean: float) -> An
         after = (outside + np.interp(np.clip(left, 0, end), fine, cost)).mean(axis=1)
         paid = np.where(np.abs(move) <= 6 + 1e-9, price * move + 0.5 * jump * np.abs(move), np.inf)
         cost = (paid + after).min(axis=1)
-    return np.interp(np.linspace(0, end, GRID), (fine[1:] + fine[:-1]) / 2, -np.diff(cost) / np.diff(fine))
+    return np.interp(grid, (fine[1:] + fine[:-1]) / 2, -np.diff(cost) / np.diff(fine))
 
 
 def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None:
@@ -103,8 +104,9 @@ def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None
     prices = prices + fades ** np.arange(2, AHEAD + 2).reshape(-1, 1) * learner.value("cost_above")
     for store, end in enumerate((20.0, 30.0)):
         costs = (prices[:, store], overall[4, store], overall[3, store])
-        expected = least_cost_to_come(costs, learner.value("unsure")[store], end, overall[0, store])
-        values = learner.value("value")[store]
+        grid, places = np.unique(grid_of(learner, store, 0, end, 12), return_index=True)
+        expected = least_cost_to_come(costs, learner.value("unsure")[store], grid, overall[0, store])
+        values = learner.value("value")[store][places]
         # Below the lower end a bike has the value that the loss pays for one that is missing.
         before, after = np.r_[3.0, expected[:-1]], np.r_[expected[1:], expected[-1]]
         # Within a cell of the grid, but for that at the upper end, in which values fall to what a unit too much costs.

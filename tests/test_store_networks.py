@@ -9,11 +9,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from store_grid import grid_of
 from test_c99 import has_compiler
 
 import oco
 from oco.compiler.algorithms.store_flows import SeveralFlows
-from oco.compiler.algorithms.stored_value import GRID
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.problem.canonical import canonical
@@ -125,7 +125,7 @@ def test_values_are_the_multipliers_of_a_linear_program_over_the_rounds_to_come(
     for price in prices(60, 1):
         learner.decide()
         learner.observe(price=price)
-    grid, values = np.linspace(0, 200, GRID), learner.value("value")[0]
+    grid, values = grid_of(learner, 0, 0, 200, 0.95 * 50 + 40 / 0.95), learner.value("value")[0]
     assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 5
     for place in (3, 6, 10, 14, 17):
         expected = [marginal_value(learner, grid[place] + off) for off in (-10, 10)]

@@ -8,9 +8,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from store_grid import grid_of
 
 import oco
-from oco.compiler.algorithms.stored_value import GRID
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.problem.stores import stores
 
@@ -87,7 +87,7 @@ def test_values_are_the_multipliers_of_a_quadratic_program_over_the_rounds_to_co
         learner.decide()
         learner.observe(price=row)
     for store, size in enumerate((200, 300)):
-        grid, values = np.linspace(0, size, GRID), learner.value("value")[store]
+        grid, values = grid_of(learner, store, 0, size, (70, 90)[store]), learner.value("value")[store]
         assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 5
         for place in (4, 10, 16):
             expected = marginal_value(learner, store, grid[place])

@@ -64,7 +64,7 @@ MOST_AHEAD = 96
 """Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
 TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
-INNER, OUTER = 10, 5
+INNER, OUTER = 20, 5
 """Cells between values among the levels that are used, and on either side of these."""
 GRID = INNER + 2 * OUTER + 1
 """Points of a store at which its values stand."""
@@ -292,7 +292,9 @@ class StoredValue:
         edge, value = EDGE * (upper - lower), self._interpolated(values, at, grid)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
         above, below = t.where(wasted > 0.0, -charged, beyond), t.where(given > 0.0, paid, missing)
-        if self.is_free:  # the value of units that cost is concave as long as the cut gives nothing for them at the upper end
+        if (
+            self.is_free
+        ):  # the value of units that cost is concave as long as the cut gives nothing for them at the upper end
             free = self._column(self._end("free")) > 0.0
             above, below = t.where(free, t.minimum(value, above), above), t.where(free, t.maximum(value, 0.0), below)
         value = t.where(at > upper + edge, above, value)

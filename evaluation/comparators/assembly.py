@@ -51,11 +51,6 @@ class Assembled:
         return sum(f.entries for f in self.functions)
 
     @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.loss.diagonal and all(f.diagonal for f in self.functions)
-
-    @property
     def lower(self) -> Array:
         """Lower bounds (n,)."""
         return self.region.lower

@@ -48,16 +48,6 @@ class Elastic:
         return sum(f.entries for f in self.base.equations)
 
     @property
-    def constraints(self) -> int:
-        """Number of inequalities: those of `base`, then two for each equality from the data."""
-        return self.base.constraints + 2 * self.data_equations
-
-    @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.base.diagonal
-
-    @property
     def lower(self) -> Array:
         """Lower bounds of (x, v)."""
         return np.append(self.base.lower, self.floor)

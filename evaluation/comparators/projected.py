@@ -32,7 +32,7 @@ class _Member:
         region, rows = programs.region, np.array([row])
         x = region.project(region.start)
         jet = programs.jet(x[None], rows)
-        width = float(np.linalg.norm(region.upper - region.lower)) or 1.0
+        width = region.diagonal
         sizes = np.linalg.norm(jet.jacobian[0], axis=1) * width
         weight = 1.0 / np.where(sizes > 0, sizes, np.maximum(np.abs(jet.g[0]), 1.0))
         own = len(region.right)

@@ -36,16 +36,6 @@ class Relaxed:
         return self.base.size
 
     @property
-    def constraints(self) -> int:
-        """Number of inequalities: those of `base`, then two for each equality from the data."""
-        return self.base.constraints + 2 * sum(f.entries for f in self.base.equations)
-
-    @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.base.diagonal
-
-    @property
     def lower(self) -> Array:
         """Lower bounds (n,)."""
         return self.base.lower

@@ -50,6 +50,14 @@ class ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
         return replace(self, seconds=min(max(FAST, run), USUAL))
 
+    def left(self, began: float, share: float = 1.0) -> ComparatorBudget:
+        """Budget of a share of the seconds that are left since the time `began`, and of all the memory."""
+        return replace(self, seconds=share * max(self.seconds - (perf_counter() - began), 0.0))
+
+    def over(self, began: float) -> bool:
+        """True where all seconds have passed since the time `began`."""
+        return perf_counter() - began >= self.seconds
+
 
 @dataclass(frozen=True)
 class Estimate:

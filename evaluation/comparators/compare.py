@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -55,13 +55,13 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
 
 def _static(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
-    clock = _Clock(perf_counter(), budget)
+    began = perf_counter()
     made, share = _first(rounds, np.array([rounds.count]))
-    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(), share)
-    if best.status in FINAL or clock.over:
+    best = static(made, budget.left(began, share)) if made else conic_static(rounds, budget.left(began), share)
+    if best.status in FINAL or budget.over(began):
         return best
-    best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
-    return replace(best, seconds=clock.spent)
+    best = _better(best, conic_static(rounds, budget.left(began)) if made else _roughly(rounds, budget.left(began)))
+    return replace(best, seconds=perf_counter() - began)
 
 
 def _roughly(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
@@ -88,40 +88,20 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
         streamed = streamed_prefixes(problem, data, ends, budget)
         return unknown(ends, streamed) if isinstance(streamed, str) else streamed
     rounds = RoundArrays.read(problem, data)
-    clock = _Clock(perf_counter(), budget)
+    began = perf_counter()
     made, share = _first(rounds, ends)
-    result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    result = conic_prefixes(rounds, ends, clock.left(), result)
+    result = prefixes(made, budget.left(began, share)) if made else unknown(ends, "")
+    result = conic_prefixes(rounds, ends, budget.left(began), result)
     open_ = np.array([s is ComparatorStatus.NOT_COMPUTED for s in result.status])
-    if made or not open_.any() or clock.over:
+    if made or not open_.any() or budget.over(began):
         return result
     few = rounds.first(int(ends[open_][-1]))
-    return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
+    return result.with_members(open_, _rough_prefixes(few, ends[open_], budget.left(began)))
 
 
 def _rough_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget) -> Prefixes:
     made = _projected(rounds, ends)
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """Starting time and budget of a search."""
-
-    began: float
-    budget: ComparatorBudget
-
-    @property
-    def spent(self) -> float:
-        return perf_counter() - self.began
-
-    @property
-    def over(self) -> bool:
-        return self.spent >= self.budget.seconds
-
-    def left(self, share: float = 1.0) -> ComparatorBudget:
-        """Budget with a share of the remaining time and all the memory."""
-        return ComparatorBudget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
 
 
 def _too_large(data: Data, budget: ComparatorBudget) -> str:

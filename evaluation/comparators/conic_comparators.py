@@ -168,10 +168,9 @@ def conic_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget, b
     }
     solved = False
     for member in reversed(range(len(ends))):
-        left = ComparatorBudget(budget.seconds - (perf_counter() - began), budget.memory)
-        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or left.seconds <= 0:
+        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or budget.over(began):
             continue
-        result = conic_static(rounds.first(int(ends[member])), left)
+        result = conic_static(rounds.first(int(ends[member])), budget.left(began))
         bound[member] = max(bound[member], result.bound)
         if result.losses is None and not solved:
             break  # what is too much for the longest of them leaves its time to other methods

@@ -97,7 +97,7 @@ def _solved(
         left = until - perf_counter()
         if left < 0:
             return None
-        results.append(solve(part, ComparatorBudget(left, budget.memory)))
+        results.append(solve(part, replace(budget, seconds=left)))
     return results
 
 

@@ -13,9 +13,9 @@ from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.mixed_units import mixed_units
 from oco.compiler.prover.search_budget import SearchBudget
+from oco.compiler.selection.horizons import short_horizon
 from oco.compiler.selection.modes import LEAST
 from oco.compiler.selection.plan import explain_choice
-from oco.compiler.selection.short_horizon import short_horizon
 from oco.dsl.diagnostics import Diagnostic, OcoError, contained
 from oco.dsl.lint.text_rules import TEXT_RULES, apart, fixed, lint_text
 from oco.dsl.load import parse

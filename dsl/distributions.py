@@ -21,7 +21,7 @@ RARE = 0.05
 """Probability below which a truncated draw inverts the distribution function instead of rejecting values outside."""
 
 MANY = 1000
-"""Limit on the number of categories: a longer list of probabilities is impractical."""
+"""Categories of the distribution that a hint writes out, at most."""
 
 
 @dataclass(frozen=True)

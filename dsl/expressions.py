@@ -1,7 +1,7 @@
 """Expressions of the language, with their shapes: the one tree that every later stage reads.
 
 Nodes are immutable and compare by structure; spans do not count. Trees may share nodes (a `let` is one node however
-often it is used), so walks over them identify visited nodes by identity: see `walk` and `rewrite`.
+often it is used), so walks over them identify visited nodes by identity: see `walk` and `rewrite`. So do `==` and `hash`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FrozenArray:
         return hash((self.array.shape, str(self.array.dtype), self.array.tobytes()))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Expr:
     """Node: its shape, a flag for integer entries, and its place in the text."""
 
@@ -72,6 +72,36 @@ class Expr:
     def with_children(self, children: tuple[Expr, ...]) -> Expr:
         """Copy of the node over other children."""
         return self
+
+    def __eq__(self, other: object) -> bool:
+        """True for equal structures, whatever their spans and whichever nodes are shared; in time linear in the nodes."""
+        if self is other:
+            return True
+        if not isinstance(other, Expr):
+            return NotImplemented
+        return hash(self) == hash(other) and equal_structure(self, other)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Fields alone: hashes of texts differ from process to process."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def _hash(self) -> int:
+        """Hash of the structure, kept in every node, so that a shared one is hashed once; without recursion."""
+        if not all("_hash" in vars(child) for child in self.children):
+            for node in walk(self):
+                if node is not self:
+                    hash(node)
+        return hash((self._own, *(child._hash for child in self.children)))
+
+    @property
+    def _own(self) -> tuple[Any, ...]:
+        """Class, and the fields that compare, with only the class or the number of subexpressions in their places."""
+        values = (getattr(self, each.name) for each in fields(self) if each.compare)
+        return (type(self), *(_without_nodes(value) for value in values))
 
     def __repr__(self) -> str:
         """Classes and fields; a shared node once, as Lisp prints one: `#1=...` where it first stands, `#1#` thereafter."""
@@ -126,14 +156,14 @@ class Expr:
         return tuple(results.values()), count, numbers
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Constant(Expr):
     """Number or array of numbers (int64 or float64)."""
 
     value: FrozenArray
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Name(Expr):
     """Param, decision, stream or let by its name, the round `t`, or the horizon `T`."""
 
@@ -141,7 +171,7 @@ class Name(Expr):
     kind: Kind
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Call(Expr):
     """Atom (`atoms.ATOMS[atom]`, operators among them) applied to arguments. Options are fixed numbers such as `axis`."""
 
@@ -162,7 +192,7 @@ class Call(Expr):
         return replace(self, args=children)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Slice(Expr):
     """Slice `start:stop` in an index; None is the end of the axis. Half-open, step one."""
 
@@ -183,7 +213,7 @@ class Slice(Expr):
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Index(Expr):
     """Index `base[items]`: numbers, slices, and arrays of integers, which pair as in NumPy."""
 
@@ -199,7 +229,7 @@ class Index(Expr):
         return replace(self, base=children[0], items=children[1:])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Array(Expr):
     """Array `[a, b, c]` where some entry is not a plain number (those are a `Constant`)."""
 
@@ -214,7 +244,7 @@ class Array(Expr):
         return replace(self, items=children)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class File(Expr):
     """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param or an index; `column` names one
     column of it.
@@ -224,7 +254,7 @@ class File(Expr):
     column: str = ""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EntryNames(Expr):
     """Names of entries of an index, `[NYC, WEST]`, as the value of a param of their numbers. Allowed nowhere else."""
 
@@ -264,6 +294,24 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             stack.append((node, True))
             for child in reversed(children):
                 stack.append((child, False))
+
+
+def equal_structure(first: Expr, second: Expr) -> bool:
+    """True where two expressions have the same structure: their nodes are numbered, equal ones alike, children before parents."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    of_node: dict[int, int] = {}
+    for root in (first, second):
+        for node in walk(root, of_node):
+            key = (node._own, *(of_node[id(child)] for child in node.children))
+            of_node[id(node)] = numbers.setdefault(key, len(numbers))
+    return of_node[id(first)] == of_node[id(second)]
+
+
+def _without_nodes(value: Any) -> Any:
+    """Value of a field, or the class of a node in it, or the number of nodes."""
+    if isinstance(value, Expr):
+        return Expr
+    return len(value) if isinstance(value, tuple) and value and isinstance(value[0], Expr) else value
 
 
 def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:

@@ -110,6 +110,21 @@ PRIMITIVES: dict[str, Callable[..., Values]] = {
 }
 
 
+def numpy_name(primitive: str) -> str | None:
+    """Name below `numpy` of the function that a primitive is, as `linalg.solve`; None where it is none of NumPy's."""
+    meaning, name = PRIMITIVES[primitive], str(PRIMITIVES[primitive].__name__)
+    for prefix, module in (("", np), ("linalg.", np.linalg)):
+        if getattr(module, name, None) is meaning:
+            return prefix + name
+    return None
+
+
+def has_name(primitive: str) -> bool:
+    """True where the function that a primitive is may be called by its name: one of NumPy's, or of ours without an underscore."""
+    name = PRIMITIVES[primitive].__name__
+    return numpy_name(primitive) is not None or (name.isidentifier() and not name.startswith("_"))
+
+
 class ArrayOps:
     """Primitives as methods over NumPy arrays: `ArrayOps().exp(x)`; Python keywords take an underscore (`and_`)."""
 

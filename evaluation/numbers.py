@@ -21,3 +21,8 @@ def number(value: float | None, digits: int = 6, unknown: str = "not known") -> 
 def counted(count: int, what: str) -> str:
     """Number with its noun: `1 round`, `2,880 rounds`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def gibibytes(count: float) -> str:
+    """Size in bytes for a sentence: `1.25 GiB`."""
+    return f"{count / 2**30:.3g} GiB"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -25,22 +24,16 @@ Row = tuple[int, list[str]]
 
 
 def read_text_table(path: Path, quota: Quota) -> Table:
-    """Table from a CSV file or one like it, also packed with gzip. It is read twice, in blocks: for its size, then for
-    its numbers.
+    """Table from a file with cells between commas, semicolons, tabs or spaces, also packed with gzip.
+
+    A first row of numbers is data: columns are then named 0, 1, 2, ... The file is read twice, in blocks: for its size, then for its
+    numbers.
     """
     packed = path.suffix.lower() == ".gz"
     with gzip.open(path) if packed else path.open("rb") as stream:
         size, breaks = _measure(stream.read, quota)
     with gzip.open(path, "rt", encoding=ENCODING) if packed else path.open(encoding=ENCODING) as file:
         return _read(file, path.name, size, breaks, quota)
-
-
-def read_csv(text: str, name: str) -> Table:
-    """Table from text separated by commas, semicolons, tabs or spaces. A first row of numbers is data: columns are then
-    named 0, 1, 2, ...
-    """
-    breaks = text.count("\n") + text.count("\r")
-    return _read(io.StringIO(text, newline=None), name, len(text), breaks, Quota(float("inf")))
 
 
 def _measure(read: Callable[[int], bytes], quota: Quota) -> tuple[int, int]:

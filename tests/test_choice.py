@@ -15,7 +15,8 @@ from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import explain_text
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
-from oco.compiler.theory.settings import schedule
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import along
 from oco.compiler.theory.theorems import Violation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
@@ -180,9 +181,13 @@ def test_settings_outside_the_theorem_are_warned_of() -> None:
 
 def test_formulas_use_facts_and_settings() -> None:
     plan = compile_plan(parse(capped()), settings={"alpha": "domain.diameter.l2 * sqrt(t) * 2**0.5"})
-    np.testing.assert_allclose(schedule(plan.settings["alpha"].formula, 9, 200), 2 * np.sqrt(np.arange(1, 10)))
+    np.testing.assert_allclose(
+        along(plan.settings["alpha"].formula, Rounds.every(9), 200).last, 2 * np.sqrt(np.arange(1, 10))
+    )
     plan = compile_plan(parse(capped()), algorithm="coldq", settings={"alpha": "exp(t**2 / T**2)"})
-    np.testing.assert_allclose(schedule(plan.settings["alpha"].formula, 9, 200), np.exp((np.arange(1, 10) / 200) ** 2))
+    np.testing.assert_allclose(
+        along(plan.settings["alpha"].formula, Rounds.every(9), 200).last, np.exp((np.arange(1, 10) / 200) ** 2)
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from oco.evaluation.comparators import evaluated
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.evaluated import evaluated_rows
 from oco.evaluation.comparators.functions import RoundArrays
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
 

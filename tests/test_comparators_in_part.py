@@ -12,12 +12,12 @@ from thorough import one_in
 from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus, conic_comparators
 from oco.evaluation.comparators import composite as composite_module
-from oco.evaluation.comparators import fixed as fixed_module
-from oco.evaluation.comparators import rounds as rounds_module
+from oco.evaluation.comparators import dynamic as dynamic_module
+from oco.evaluation.comparators import static as static_module
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kkt import WIDE, Newton
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 from oco.evaluation.comparators.sampled import estimate_of
 from oco.evaluation.comparators.sums import PrefixSums
 from oco.evaluation.data import Data, load_data
@@ -36,8 +36,8 @@ def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pyte
     )
     data = load_data(p)
     whole = compare(p, data, "dynamic")
-    monkeypatch.setattr(rounds_module, "PATIENCE", 0.0)
-    monkeypatch.setattr(rounds_module, "HOPELESS", 1e-9)
+    monkeypatch.setattr(dynamic_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(dynamic_module, "HOPELESS", 1e-9)
     found = compare(p, data, "dynamic")
     assert whole.status is ComparatorStatus.CERTIFIED
     assert found.status is ComparatorStatus.NOT_COMPUTED and "all 6 rounds would take about" in found.words
@@ -49,8 +49,8 @@ def test_rounds_at_equal_distances_estimate_what_all_would_cost(monkeypatch: pyt
     p = problem("decision x[20] in box(0, 1)\nstream c[20] in [-2, 2]\nminimize c @ x\n", 4000)
     rng = np.random.default_rng(0)
     c = rng.uniform(-1, 1, (4000, 20)) * np.linspace(0, 2, 4000)[:, None]
-    monkeypatch.setattr(rounds_module, "HOPELESS", 1e-9)
-    monkeypatch.setattr(rounds_module, "_rounds_at_once", lambda *_: 400)
+    monkeypatch.setattr(dynamic_module, "HOPELESS", 1e-9)
+    monkeypatch.setattr(dynamic_module, "_rounds_at_once", lambda *_: 400)
     found = compare(p, load_data(p, {"c": c}), "dynamic")
     losses = np.minimum(c, 0).sum(axis=1)
     assert found.status is ComparatorStatus.NOT_COMPUTED and found.estimate is not None
@@ -86,7 +86,7 @@ def test_chunks_of_rounds_in_threads_give_the_bits_of_those_one_after_another(mo
             yield work(streams, numbers)
 
     together = compare(p, data, "dynamic")
-    monkeypatch.setattr(rounds_module, "_in_order", one_after_another)
+    monkeypatch.setattr(dynamic_module, "_in_order", one_after_another)
     alone = compare(p, data, "dynamic")
     assert len(sizes) > 4 and together.status is alone.status and together.bound == alone.bound
     assert np.array_equal(together.losses, alone.losses) and np.array_equal(together.decision["x"], alone.decision["x"])
@@ -101,9 +101,9 @@ def test_results_of_chunks_come_in_their_order_and_no_more_are_begun_than_wanted
         sleep(0.02 / (1 + k))
         return k
 
-    assert list(rounds_module._in_order(work, iter([(k,) for k in range(9)]), 2)) == [*range(9)]
+    assert list(dynamic_module._in_order(work, iter([(k,) for k in range(9)]), 2)) == [*range(9)]
     begun.clear()
-    results = rounds_module._in_order(work, iter([(k,) for k in range(9)]), 2)
+    results = dynamic_module._in_order(work, iter([(k,) for k in range(9)]), 2)
     assert [next(results), next(results)] == [0, 1]
     results.close()
     assert sorted(begun) == [0, 1, 2]
@@ -215,8 +215,8 @@ LIMITS = (
 
 def test_limits_come_in_entry_by_entry_as_prefixes_break_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few are taken at first and at a time, so that it takes several passes, and all members have different ones."""
-    monkeypatch.setattr(fixed_module, "FIRST", 4)
-    monkeypatch.setattr(fixed_module, "MORE", 3)
+    monkeypatch.setattr(static_module, "FIRST", 4)
+    monkeypatch.setattr(static_module, "MORE", 3)
     p, rng, ends = problem(LIMITS, 120), np.random.default_rng(5), np.array([1, 4, 30, 70, 120])
     A = rng.uniform(-0.3, 1, (120, 3, 3))
     data = load_data(p, {"A": A, "b": A @ np.full(3, 0.1) + rng.uniform(0.0, 1, (120, 3))})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation.data import describe, from_rounds, load_data
 from oco.evaluation.mapping import parse_map
-from oco.evaluation.text_tables import read_csv
+from oco.evaluation.table import Table
+from oco.evaluation.tables import read_table
 
 ROOT = Path(__file__).parent.parent
 MODEL = """model shop
@@ -40,8 +42,12 @@ def problem(model: Model) -> Canonical:
     return canonical(model)
 
 
-def table(text: str) -> Any:
-    return read_csv(text, "shop.csv")
+def table(text: str) -> Table:
+    """Table of the file `shop.csv` with this text."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "shop.csv")
+        path.write_text(text, encoding="utf-8", newline="")
+        return read_table(path)
 
 
 def codes(problem: Canonical, source: Any, **options: Any) -> list[str]:

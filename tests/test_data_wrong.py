@@ -14,7 +14,6 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 from oco.evaluation import check
 from oco.evaluation.data import describe, load_data
-from oco.evaluation.text_tables import read_csv
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +97,7 @@ def test_what_cannot_be_found_is_named_with_the_nearest(problem: Canonical) -> N
 @pytest.mark.parametrize("text", ["", "a,a\n1,2\n"])
 def test_tables_without_rows_or_with_a_name_twice(text: str) -> None:
     with pytest.raises(OcoError):
-        read_csv(text, "shop.csv")
+        table(text)
 
 
 def test_missing_values_can_be_held_or_skipped(problem: Canonical) -> None:

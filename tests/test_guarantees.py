@@ -50,7 +50,7 @@ def test_the_page_has_every_algorithm_and_shape(step: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Broken(Case):
+class Infeasibility(Case):
     """A learner with settings that its theorem does not allow, held to the promise of the sound one."""
 
     sound: Case | None = None
@@ -61,10 +61,10 @@ class Broken(Case):
         return self.sound.promise
 
 
-def broken(algorithm: str, shape: str, settings: dict[str, str]) -> Broken:
+def broken(algorithm: str, shape: str, settings: dict[str, str]) -> Infeasibility:
     sound, other = case(algorithm, shape), case(algorithm, shape, settings=settings)
     assert sound is not None and other is not None
-    return Broken(algorithm, shape, other.plan, sound.judge, sound)
+    return Infeasibility(algorithm, shape, other.plan, sound.judge, sound)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_errors_within_a_call_and_within_a_property_stand(running: tuple[Any, An
     def broken(x: int) -> Any:
         return len(x)  # type: ignore[arg-type]
 
-    class Broken(Suggesting):
+    class Infeasibility(Suggesting):
         _known_as = "an object"
 
         @property
@@ -194,7 +194,7 @@ def test_errors_within_a_call_and_within_a_property_stand(running: tuple[Any, An
     with pytest.raises(TypeError, match="has no len"):
         broken(3)
     with pytest.raises(AttributeError, match="`absent`"):
-        Broken().value  # noqa: B018
+        Infeasibility().value  # noqa: B018
     plan, learner, trace = running
     again = pickle.loads(pickle.dumps(trace))
     assert (copy.copy(again).loss == trace.loss).all() and copy.deepcopy(plan).horizon == plan.horizon

@@ -30,7 +30,6 @@ NO_REFUSAL = {
     "compiler/prover/ranges/cells.py _within": "ranges take the place of cells",
     "compiler/prover/ranges/cells.py _product": "ranges take the place of cells",
     "backends/learner.py _repaired": "rounds that a warning names",
-    "evaluation/baselines/stated.py _moved": "a rule to compare with is left out, with this reason",
     "evaluation/certified.py certificates": "which of two ways to the same certificates",
     "api/overflow_check.py check_overflow": "larger models are not rehearsed",
     "api/serving/commits.py submit": "calls that come faster than the disk takes them are to come again",

@@ -125,6 +125,17 @@ CASES = {
         MemoryForm.FINITE,
         0.5,
     ),
+    "finite, of many values": Case(
+        "box(0, 1)",
+        "k in 0..40",
+        "(k - 20) * (x[0] - 0.5) + x[1] <= 2",
+        lambda rng: {"k": rng.integers(0, 41)},
+        lambda d, x: [(int(d["k"]) - 20) * (x[0] - 0.5) + x[1] - 2],
+        _box,
+        math.sqrt(3),
+        MemoryForm.FINITE,
+        0.5,
+    ),
     "fixed": Case(
         "ball(1)",
         "",
@@ -218,6 +229,17 @@ def test_what_cannot_be_kept_is_refused_with_its_reason() -> None:
     mean = CASES["additive, affine"].text().replace("each round", "on average")
     verdict = judge(verdict.algorithm, situation(mean), {})
     assert any("binds on average" in r for r in verdict.reasons)
+
+
+def test_many_values_are_for_those_who_ask() -> None:
+    """A flag for each of 41 values takes long, and memory for each of a million is not there."""
+    text = CASES["finite, of many values"].text()
+    found = next(v for v in compile_plan(parse(text)).verdicts if v.name == "nested")
+    assert any("has 41 values of `k`: a flag each" in r for r in found.reasons)
+    asked = next(v for v in compile_plan(parse(text), algorithm="nested").verdicts if v.name == "nested")
+    assert asked.reasons == ("the model or the caller asks for it",)
+    (kept,) = kept_of(situation(text.replace("0..40", "0..1000000")).canonical)
+    assert kept.form is None and "too many values to keep a flag for each" in kept.why
 
 
 def hostile(kind: str, rng: np.random.Generator, rounds: int) -> list[Callable[[Array], Round]]:

@@ -176,6 +176,19 @@ def test_deviations_of_a_constraint_are_those_of_draws():
         np.testing.assert_allclose(margins, (A @ x[t] - b).std(axis=0), rtol=0.02)
 
 
+def test_deviations_of_many_entries_have_their_closed_form():
+    """Of a sum of 700 uniform entries; a rule whose work or memory is too much says so, whatever the number of entries."""
+    text = "model wide\nhorizon T = 3\ndecision x[700] in box(0, 1)\nstream a[700] ~ uniform(0, 1)\nminimize sum(x)\n"
+    problem, data = drawn(text + "subject to\n    need: 100 - a @ x <= 0 each round\n")
+    x = np.random.default_rng(0).uniform(0, 1, (3, 700))
+    game = Game.of(problem, data, Trade.at_price(problem, 1.0))
+    margins = OfModel(Deviations(2)).margins(Resolving(game, predicted(game, Stated())), x)
+    np.testing.assert_allclose(margins[:, 0], 2 * np.sqrt((x**2).sum(axis=1) / 12), rtol=1e-6)
+    short = Game.of(problem, data, Trade.at_price(problem, 1.0), seconds=0.1)
+    with pytest.raises(RuleUnavailable, match="evaluating the constraints 1,400 times"):
+        OfModel(Deviations(2)).margins(Resolving(short, predicted(short, Stated())), x)
+
+
 def test_quantiles_are_those_of_scipy():
     problem = canonical(oco.parse(JOBS.replace("in [0, 70]", "in [0, 45]")))
     law, cut = scipy.stats.poisson(40), problem.streams[1].distribution

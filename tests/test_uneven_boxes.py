@@ -11,7 +11,8 @@ import pytest
 from thorough import corners
 
 import oco
-from oco.compiler.theory.settings import schedule
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import along
 
 N, ROUNDS = 6, 40
 MODEL = """
@@ -73,7 +74,7 @@ def shares_of_widths(ratio: float, backend: str) -> np.ndarray:
     text = MODEL.format(rounds=ROUNDS, n=N, steep=written(1 / widths), lower=written(-widths), upper=written(widths))
     plan = oco.compile(oco.parse(text), "coldq", backend=backend)
     alpha, gamma, eta = (
-        schedule(plan.settings[k].formula, ROUNDS, ROUNDS) for k in ("alpha", "gamma", "eta")
+        along(plan.settings[k].formula, Rounds.every(ROUNDS), ROUNDS).last for k in ("alpha", "gamma", "eta")
     )  # on the problem without units
     scales = plan.choice.winner.scales
     radius, loss, unit = float(scales.radius), float(scales.loss), float(scales.inequalities[0])

@@ -17,7 +17,8 @@ from oco.compiler.prover.check import check
 from oco.compiler.selection.choice import Policy, choose
 from oco.compiler.selection.plan import Plan as CorePlan
 from oco.compiler.selection.plan import compile_plan
-from oco.compiler.theory.settings import schedule
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import along
 from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
@@ -346,7 +347,7 @@ def test_a_queue_is_the_weight_of_the_constraint_in_the_users_step() -> None:
     prices = np.random.default_rng(1).uniform(-3, 3, 12)
     trace, winner = plan.run({"p": prices}), plan.choice.winner
     assert winner is not None and winner.scales is not None
-    grid, steps = np.linspace(2, 10, 800_001), schedule(plan.settings["alpha"].formula, 12, 12)
+    grid, steps = np.linspace(2, 10, 800_001), along(plan.settings["alpha"].formula, Rounds.every(12), 12).last
     for t in range(1, 12):
         alpha = steps[t - 1] * winner.scales.loss / winner.scales.radius**2
         x, Q = trace.decisions[t - 1], trace.duals[t - 1, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -49,11 +50,8 @@ def _definitions(name: str, in_turn: bool) -> Iterator[str]:
 
 @cache
 def helper_lines(defined: Callable[..., Any]) -> tuple[str, ...]:
-    """Definition of a function or a class of this folder, verbatim."""
-    module = defined.__module__.rpartition(".")[2]
-    kinds = ast.FunctionDef | ast.ClassDef
-    node = next(n for n in _tree(module).body if isinstance(n, kinds) and n.name == defined.__name__)
-    return ("", "", *_source(module).splitlines()[node.lineno - 1 : node.end_lineno])
+    """Definition of a function or a class, verbatim."""
+    return ("", "", *inspect.getsource(defined).splitlines())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""NumPy expressions of the operations of the IR: one row an operation."""
+"""NumPy expressions of the operations of the IR: a call of the function that is their meaning, or a row of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from oco.backends.python.expressions import (
     subscript,
 )
 from oco.backends.python.uses import is_square
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Equation, Type
+from oco.dsl.primitives import PRIMITIVES, has_name, numpy_name
 
 Template = Callable[[Sequence[Text], Equation], Text]
 Statement = Callable[[str, Sequence[Text], Equation], list[str]]
@@ -262,7 +264,20 @@ def _entries(args: Sequence[Text], e: Equation) -> Text:
     return method(flat, "tolist", "", made)
 
 
-TEMPLATES: dict[str, Template] = {
+def _meaning(op: str) -> Template:
+    """Call of the function that is the meaning of an operation, with its attributes as keywords."""
+    known = numpy_name(op)
+    name = f"np.{known}" if known else PRIMITIVES[op].__name__
+    plain = _function(name)
+
+    def write(args: Sequence[Text], e: Equation) -> Text:
+        options = [f"{o}={e.attr(o)!r}" for o in OPS[op].attrs]
+        return call(name, [*args, *options], _made(e)) if options else plain(args, e)
+
+    return write
+
+
+_SPELLED: dict[str, Template] = {
     "neg": _negation,
     "abs": _scalar("abs", "np.abs"),
     "sqrt": _sqrt,
@@ -270,10 +285,7 @@ TEMPLATES: dict[str, Template] = {
     "log": _function("np.log", plain=True),
     "log1p": _function("np.log1p", plain=True),
     "expm1": _function("np.expm1", plain=True),
-    "sign": _function("np.sign"),
-    "floor": _function("np.floor"),
     "not": _not,
-    "isfinite": _function("np.isfinite"),
     "to_float": _to_float,
     "to_int": _to_int,
     "add": _infix("+", Level.SUM),
@@ -298,7 +310,6 @@ TEMPLATES: dict[str, Template] = {
     "all": _method("all"),
     "argmax": _method("argmax"),
     "argmin": _method("argmin"),
-    "cumsum": _function("np.cumsum"),
     "matmul": _matrix_product,
     "outer": _outer,
     "transpose": _transpose,
@@ -312,14 +323,11 @@ TEMPLATES: dict[str, Template] = {
     "full": _full,
     "iota": _size("np.arange"),
     "eye": _size("np.eye"),
-    "diag": _function("np.diag"),
-    "sort": _function("np.sort"),
     "argsort": _argsort,
     "weighted_quantile": lambda args, e: replace(call("weighted_quantile", args, _made(e)), weak=True),
-    "solve": _function("np.linalg.solve"),
     "svd": _svd,
-    "eigh": _function("np.linalg.eigh"),
 }
+"""Operations that are written in another way than by the function that is their meaning."""
 
 
 def _put(out: str, args: Sequence[Text], e: Equation) -> list[str]:
@@ -336,3 +344,9 @@ def _scatter_add(out: str, args: Sequence[Text], e: Equation) -> list[str]:
 
 
 STATEMENTS: dict[str, Statement] = {"put": _put, "scatter_add": _scatter_add}
+
+_BY_MEANING = [op for op in PRIMITIVES if op not in _SPELLED.keys() | STATEMENTS.keys() and has_name(op)]
+TEMPLATES: dict[str, Template] = _SPELLED | {op: _meaning(op) for op in _BY_MEANING}
+
+MEANINGS = tuple(PRIMITIVES[op] for op in _BY_MEANING if numpy_name(op) is None)
+"""Functions of ours that modules call by name, and include."""

@@ -1,16 +1,27 @@
-"""Expressions of JAX for the operations of the step IR, a row each. Arguments are names and numbers: nothing needs parentheses."""
+"""Expressions of JAX for the operations of the step IR: a call by NumPy's name, or a row of their own.
+
+Arguments are names and numbers: nothing needs parentheses.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Equation, Literal
+from oco.dsl.primitives import PRIMITIVES, numpy_name
 
 Template = Callable[[Equation, Sequence[str]], str]
 
 
 def _call(name: str) -> Template:
     return lambda e, args: f"{name}({', '.join(args)})"
+
+
+def _meaning(op: str, name: str) -> Template:
+    """Call of JAX's function of NumPy's name `name`, with the attributes of the operation as keywords."""
+    options = OPS[op].attrs
+    return lambda e, args: f"jnp.{name}({', '.join([*args, *(f'{o}={e.attr(o)!r}' for o in options)])})"
 
 
 def _infix(symbol: str) -> Template:
@@ -60,19 +71,16 @@ def _scatter_add(e: Equation, args: Sequence[str]) -> str:
 
 
 TEMPLATES: dict[str, Template] = {
-    **{name: _call(f"jnp.{name}") for name in ("abs", "sqrt", "exp", "log", "log1p", "expm1", "sign", "floor")},
-    **{name: _call(f"jnp.{name}") for name in ("isfinite", "mod", "maximum", "minimum", "where")},
-    **{name: _call(f"jnp.{name}") for name in ("argmax", "argmin", "cumsum", "transpose", "diag", "sort", "argsort")},
+    **{op: _meaning(op, name) for op in PRIMITIVES if (name := numpy_name(op))},
+    **{op: _call(f"jnp.{op}") for op in ("abs", "mod", "argmax", "argmin", "argsort")},
     **{name: _reduction(f"jnp.{name}") for name in ("sum", "max", "min", "prod", "any", "all")},
     "neg": lambda e, args: f"-{args[0]}",
-    "not": _call("jnp.logical_not"),
     "to_float": lambda e, args: f"jnp.asarray({args[0]}, jnp.float64)",
     "to_int": lambda e, args: f"jnp.asarray({args[0]}, jnp.int64)",
     "add": _infix("+"),
     "sub": _infix("-"),
     "mul": _infix("*"),
     "div": _infix("/"),
-    "pow": _call("jnp.power"),
     "lt": _infix("<"),
     "le": _infix("<="),
     "eq": _infix("=="),
@@ -93,7 +101,6 @@ TEMPLATES: dict[str, Template] = {
     "iota": lambda e, args: f"jnp.arange({e.attr('n')})",
     "eye": lambda e, args: f"jnp.eye({e.attr('n')})",
     "weighted_quantile": _call("weighted_quantile"),
-    "solve": _call("jnp.linalg.solve"),
     "svd": lambda e, args: f"jnp.linalg.svd({args[0]}, full_matrices=False)",
     "eigh": lambda e, args: f"jnp.linalg.eigh({args[0]}, symmetrize_input=False)",
 }

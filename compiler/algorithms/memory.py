@@ -6,7 +6,7 @@ The intersection of {x: g(x; s_r) <= 0} over the rounds r <= t has a description
     additive   g(x; s) = phi(x) + b(s): phi(x) + max_r b(s_r) <= 0, one number an entry of the constraint
     monotone   in each stream over the domain: g(x; w) <= 0 with w the worst of each entry of the streams, a subset of the intersection
                and equal to it where one entry of the streams enters an entry of the constraint
-    finite     one of few values of integer streams enters: g(x; v) <= 0 for each value v that was seen, a flag each
+    finite     only integer streams enter: g(x; v) <= 0 for each of their values v that was seen, a flag each
 
 All of these are running maxima of functions of the round's data (b, +s or -s, indicators). `memory_of` is a function of the canonical form
 alone.
@@ -36,10 +36,11 @@ from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.limits import MOST_PARTS
 
 Floats = np.ndarray[Any, Any]
-MOST_VALUES = 32
-"""Values of a finite family: the step has a multiplier for each."""
+FEW_VALUES = 32
+"""Values of a finite family with which a round takes milliseconds: the step has a constraint and a multiplier for each."""
 MOST_SLOPES = 10**6
 """Derivatives of the entries of a constraint towards those of its streams that are bounded one by one."""
 
@@ -69,6 +70,11 @@ class KeptConstraint:
     directions: tuple[int, ...] = ()
     values: tuple[tuple[int, ...], ...] = ()
     inner: bool = False
+
+    @property
+    def slow(self) -> bool:
+        """True where a round takes more than milliseconds with the constraints that it stands for."""
+        return len(self.values) > FEW_VALUES
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +205,7 @@ def _kept(c: Inequality, canonical: Canonical) -> KeptConstraint:
         return KeptConstraint(
             c.label, MemoryForm.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several
         )
-    if not names(c.expr, Kind.ROUND) and (values := _values([own[s] for s in streams])):
+    if not names(c.expr, Kind.ROUND) and (values := _values(c.expr, [own[s] for s in streams])):
         why = f"has {len(values)} values of {_listed(streams)}: a flag each"
         return KeptConstraint(c.label, MemoryForm.FINITE, why, streams, values=values)
     return KeptConstraint(c.label, None, _why_not(c, streams, directions))
@@ -211,7 +217,7 @@ def _why_not(c: Inequality, streams: tuple[str, ...], directions: list[int | Non
     mixed = _listed(tuple(s for s, d in zip(streams, directions) if d is None))
     return (
         f"multiplies {mixed} and decisions, and is not monotone in {mixed} over the domain: its worst is not one number an entry, and "
-        f"{mixed} takes more than {MOST_VALUES} values"
+        f"{mixed} takes too many values to keep a flag for each"
     )
 
 
@@ -229,12 +235,12 @@ def _is_additive(c: Inequality, canonical: Canonical) -> bool:
     return bool(np.isfinite(base).all())
 
 
-def _values(streams: list[StreamRange]) -> tuple[tuple[int, ...], ...]:
-    """All values of integer scalars together; () where there are too many, or others enter."""
+def _values(expr: Expr, streams: list[StreamRange]) -> tuple[tuple[int, ...], ...]:
+    """All values of integer scalars together; () where the expression at each takes too much memory, or others enter."""
     if any(s.shape or not s.integer or not np.isfinite(s.upper - s.lower) for s in streams):
         return ()
     counts = [int(s.upper) - int(s.lower) + 1 for s in streams]
-    if math.prod(counts) > MOST_VALUES:
+    if math.prod(counts) * (len(expr.below) + 1) > MOST_PARTS:
         return ()
     return tuple(product(*(range(int(s.lower), int(s.upper) + 1) for s in streams)))
 

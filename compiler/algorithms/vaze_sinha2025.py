@@ -40,13 +40,14 @@ from oco.compiler.algorithms.classic import (
     STRONGLY_CONVEX,
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY, named_constraints
-from oco.compiler.algorithms.memory import Memory, kept_of, memory_of, violation_bounds
+from oco.compiler.algorithms.memory import FEW_VALUES, Memory, kept_of, memory_of, violation_bounds
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
@@ -169,6 +170,12 @@ def _kept(s: Situation) -> Objection | None:
         if k.form is None:
             fix = f"write `{c.origin}` with its data in terms without decisions, or such that more of its data never helps"
             return Objection(f"`{c.origin}` {k.why}", fix, span=c.span)
+    for c, k in zip(s.canonical.inequalities, kept_of(s.canonical)):
+        if k.slow:
+            fix = ask_for_it(f"let its data take at most {FEW_VALUES} values")
+            return Objection(
+                f"`{c.origin}` {k.why}, with a constraint each in every projection", fix, slow=True, span=c.span
+            )
     return None
 
 

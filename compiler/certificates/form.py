@@ -254,8 +254,8 @@ def _unavailable(problem: Canonical) -> str:
 
 
 def _kept(problem: Canonical) -> list[MemoryForm | None]:
-    """Form of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
-    return [None if k.inner else k.form for k in kept_of(problem)]
+    """Form of each inequality whose memory cuts no decision that satisfied all rounds and is soon searched; None for the others."""
+    return [None if k.inner or k.slow else k.form for k in kept_of(problem)]
 
 
 def _memory(problem: Canonical, inequalities: list[Inequality]) -> Memory | None:

@@ -125,10 +125,10 @@ def watched_constraints(problem: Canonical) -> WatchedConstraints | None:
     kept = list(zip(problem.inequalities, kept_of(problem)))
 
     def memory(inner: bool) -> Memory | None:
-        own = tuple(c for c, k in kept if k.form is not None and k.inner is inner)
+        own = tuple(c for c, k in kept if k.form is not None and k.inner is inner and not k.slow)
         return memory_of(replace(problem, inequalities=own)) if own else None
 
-    rest = [c for c, k in kept if k.form is None]
+    rest = [c for c, k in kept if k.form is None or k.slow]
     others, labels = tuple(at_centre(c.expr, problem) for c in rest), tuple(dict.fromkeys(c.origin for c in rest))
     result = WatchedConstraints(problem, memory(inner=False), memory(inner=True), others, labels)
     return result if 0 < result.numbers <= MOST_NUMBERS else None

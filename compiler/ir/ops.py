@@ -1,7 +1,8 @@
 """The table of operations: one row says everything about an operation but how a backend writes it.
 
-The meaning in NumPy stands in `dsl/primitives.py`, since atoms are written over it too; a backend has one template for each row (a test
-names the missing ones). The four rows of control flow have blocks instead of a meaning; `interpret.py` says what they do.
+The meaning in NumPy stands in `dsl/primitives.py`, since atoms are written over it too; backends whose language has NumPy's functions
+write a call of it, others have a template for each row (a test names the missing ones).
+The four rows of control flow have blocks instead of a meaning; `interpret.py` says what they do.
 """
 
 from __future__ import annotations

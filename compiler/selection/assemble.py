@@ -26,8 +26,8 @@ from oco.compiler.proximal.expected_levels import in_common, late_states
 from oco.compiler.proximal.fallback_margins import SYMBOLS as FITTED
 from oco.compiler.proximal.known_step import SYMBOLS
 from oco.compiler.selection.alert import TracedAlert
-from oco.compiler.selection.going_over import GoingOver
 from oco.compiler.selection.played_rule import Layout, PlayedRule
+from oco.compiler.selection.switching import SwitchingRule
 
 
 def assemble(
@@ -48,7 +48,7 @@ def assemble(
     rule = PlayedRule(t, algorithm, spec)
     layout = rule.layout
     watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
-    player = rule if alert is None else GoingOver(t, rule, alert)
+    player = rule if alert is None else SwitchingRule(t, rule, alert)
     gap = _gap(t, algorithm, spec) if alert is None else None
     certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales, gap)
     layout.beside = (*certificates.names, *watcher.names)

@@ -12,10 +12,10 @@ from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.finalists import earliest, goes_first, order, reasons_to_go_first, searched_finalists
-from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.modes import PAPER as PAPER
 from oco.compiler.selection.modes import Policy as Policy
+from oco.compiler.selection.modes import numbers_given, unit_word
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import asking_less, relaxed

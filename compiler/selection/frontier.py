@@ -29,15 +29,15 @@ class FrontierPoint:
 
 
 @lru_cache(maxsize=8)
-def frontier(s: Situation, v: Verdict, weights: tuple[float, ...] = WEIGHTS) -> tuple[FrontierPoint, ...]:
-    """The guarantees of an algorithm over the weights; empty where its bounds have no numbers or nothing is free."""
+def frontier(s: Situation, v: Verdict) -> tuple[FrontierPoint, ...]:
+    """The guarantees of an algorithm over `WEIGHTS`; empty where its bounds have no numbers or nothing is free."""
     results = []
     words = {
         n: str(x.formula)
         for n, x in v.settings.items()
         if x.given and x.value is None and isinstance(x.formula, Symbol)
     }
-    for weight in weights:
+    for weight in WEIGHTS:
         best = judge(v.algorithm, s, words, None, Policy(True, weight))
         if best.best is None or best.best.least is None or best.guarantee is None:
             return ()

@@ -1,11 +1,12 @@
-"""From which horizon a vacuous guarantee would say something, with the settings of each horizon."""
+"""Horizons from which a vacuous guarantee would say something, with the settings of each horizon."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.resolve_again import at_horizon, given_formulas, in_its_units
 from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Verdict
@@ -15,11 +16,13 @@ from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
 
 LARGEST = 2**15
 """Rounds up to which guarantees are worked out; beyond, they are extrapolated as powers of T."""
 MOST = 1e30  # rounds beyond which no run goes: a guarantee that says nothing there says nothing
+LONGER = 100
+"""Times the horizon up to which another one is proposed: beyond, it is the ranges that are wide, not the horizon that is short."""
 
 
 @dataclass(frozen=True)
@@ -100,3 +103,18 @@ def _extrapolated(before: float, last: float) -> UsefulHorizon:
         if exponent < math.log(MOST / LARGEST)
         else UsefulHorizon(None)
     )
+
+
+def short_horizon(choice: Choice) -> Iterator[Diagnostic]:
+    """Warn where every guarantee is vacuous, with the horizon from which that of the first algorithm is not."""
+    s, rounds = choice.situation, choice.situation.rounds
+    if rounds is None or not choice.vacuous:
+        return
+    first = choice.usable[0]
+    useful = useful_from(s, first).values()
+    horizons = [u.horizon for u in useful if u.exact and u.horizon is not None]
+    if not horizons or len(horizons) < len(useful) or max(horizons) > LONGER * rounds:
+        return
+    message = f"T = {rounds} is too short: until then no algorithm guarantees anything; `{first.name}` does from T = {max(horizons):.0f}"
+    hint = "give the number of rounds that the learner is to run, or `horizon T unknown`"
+    yield Diagnostic("OCO635", message, s.canonical.model.horizon.span, hint, Severity.WARNING)

@@ -1,4 +1,4 @@
-"""Kinds of settings: what a user asks for, as words or formulas, and the policy of choosing that follows."""
+"""Kinds of settings: what a user asks for, as words or formulas, in which units, and the policy of choosing that follows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from numbers import Real
 
 from oco.compiler.theory.objective import checked_tradeoff
+from oco.compiler.theory.resolve import GivenSettings
 from oco.dsl.diagnostics import fail
+from oco.dsl.settings import UNIT_WORDS, UNITS, WORD_SETTINGS
+from oco.dsl.source import Span
 
 SettingsMode = str | Mapping[str, "str | float"]
 LEAST, PLAIN = "optimal", "unit-free"
@@ -54,3 +57,16 @@ def mode_of(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
         return settings, {}
     hint = f"there are {', '.join(MODES)}, or formulas by name"
     raise fail("OCO709", f'there are no settings "{settings}"', None, hint)
+
+
+def numbers_given(given: GivenSettings) -> bool:
+    """True if some setting that is not a word is given."""
+    return any(n not in WORD_SETTINGS and n != UNITS for n in given)
+
+
+def unit_word(given: GivenSettings, span: Span | None) -> str:
+    """The units of given settings: the user's, or those of the problem without units. Raises OCO721."""
+    word = str(given.get(UNITS, UNIT_WORDS[0])).strip('"')
+    if word not in UNIT_WORDS:
+        raise fail("OCO721", f"the setting {UNITS} is one of {', '.join(UNIT_WORDS)}, not `{word}`", span)
+    return word

@@ -246,11 +246,6 @@ def schedule_symbols() -> dict[str, Formula]:
     return {name: Symbol(name) for name in SCHEDULE_SYMBOLS}
 
 
-def schedule(formula: Formula, rounds: int, horizon: int, m: int = 1) -> Floats:
-    """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
-    return along(formula, Rounds.every(rounds), horizon, m).last
-
-
 def along(formula: Formula, rounds: Rounds, horizon: int, m: int = 1, numbers: Numbers = ()) -> Schedule:
     """Values of a formula in t, T, m and symbols with numbers, over rounds that may be in stretches, with T = horizon.
 

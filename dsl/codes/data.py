@@ -17,7 +17,7 @@ DATA: dict[str, Code] = {
     "OCO821": Code(
         "the table is not rectangular",
         "Every row has a cell for every column, and every column has a name of its own.",
-        'read_csv("a,b\\n1,2\\n3\\n", "prices.csv")',
+        'oco.load_data(model, "prices_with_a_short_row.csv")',
         "Repair the line that is named.",
         Stage.RUN,
     ),

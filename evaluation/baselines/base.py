@@ -31,6 +31,8 @@ SECONDS = 20.0
 """Seconds for one rule by the model of costs, which says the same on every machine."""
 CALL, ENTRY, STEP = 12e-3, 12e-6, 1e-4
 """Seconds of a solver's call, of each number and each constraint of a round in it, and of a round without a solver, on a usual machine."""
+NUMBER = 1e-9
+"""Seconds of a number of data in an evaluation of the constraints in many rounds at once, on a usual machine."""
 PROGRAM = 1.5e-3
 """Seconds of a call of a solver whose program is formed already."""
 UNTIMED = ComparatorBudget(1e9)
@@ -68,32 +70,34 @@ class WorkAllowance:
 
         Raises RuleUnavailable where that is too much.
         """
-        self._spend(CALL * calls + ENTRY * rounds * entries, rounds)
+        self._spend(CALL * calls + ENTRY * rounds * entries, _solving(rounds))
 
     def count_programs(self, rounds: int, entries: int) -> None:
         """Count calls for so many rounds, one each, of a program that is formed once. Raises RuleUnavailable where that is too much."""
-        self._spend((PROGRAM + ENTRY * entries) * rounds, rounds)
+        self._spend((PROGRAM + ENTRY * entries) * rounds, _solving(rounds))
 
     def foresee(self, calls: int, rounds: int, entries: int) -> None:
         """Raise RuleUnavailable where so many rounds are too much both by these calls and with a program formed once, counting nothing."""
         least = min(CALL * calls, PROGRAM * rounds) + ENTRY * rounds * entries
         if self.spent + least > self.allowed:
-            raise _beyond(rounds)
-
-    def _spend(self, seconds: float, rounds: int) -> None:
-        self.spent += seconds
-        if self.spent > self.allowed:
-            raise _beyond(rounds)
+            raise RuleUnavailable(f"{_solving(rounds)} is more than the work for one rule")
 
     def count_steps(self, rounds: int) -> None:
         """Count so many rounds without a solver. Raises RuleUnavailable where that is too much."""
-        self.spent += STEP * rounds
+        self._spend(STEP * rounds, f"stepping through {rounds:,} rounds")
+
+    def count_evaluations(self, count: int, numbers: int) -> None:
+        """Count evaluations of the constraints on so many numbers of data each. Raises RuleUnavailable where that is too much."""
+        self._spend((STEP + NUMBER * numbers) * count, f"evaluating the constraints {count:,} times")
+
+    def _spend(self, seconds: float, doing: str) -> None:
+        self.spent += seconds
         if self.spent > self.allowed:
-            raise RuleUnavailable(f"stepping through {rounds:,} rounds is more than the work for one rule")
+            raise RuleUnavailable(f"{doing} is more than the work for one rule")
 
 
-def _beyond(rounds: int) -> RuleUnavailable:
-    return RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
+def _solving(rounds: int) -> str:
+    return f"solving {rounds:,} problems"
 
 
 @dataclass(frozen=True, eq=False)

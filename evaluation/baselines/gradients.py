@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.evaluation.baselines.base import Game, Played, RuleUnavailable
 from oco.evaluation.comparators.functions import OfRounds, RoundArrays
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 from oco.evaluation.comparators.region import Region, region
 
 Array = np.ndarray[Any, Any]

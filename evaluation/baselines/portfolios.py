@@ -16,7 +16,7 @@ from oco.evaluation.baselines.base import Game, RuleUnavailable, apart_from
 from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving
 from oco.evaluation.comparators.functions import RoundArrays
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 
 Array = np.ndarray[Any, Any]
 

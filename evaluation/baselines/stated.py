@@ -10,13 +10,11 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Kind, names
-from oco.evaluation.baselines.base import RuleUnavailable
+from oco.evaluation.baselines.base import MEMORY, RuleUnavailable
 from oco.evaluation.baselines.predictions import indices
 from oco.evaluation.baselines.resolve import TIMES, Resolving, repeated
 
 Array = np.ndarray[Any, Any]
-
-MOST_ENTRIES = 500  # entries of streams that are moved one by one
 
 
 class DeviationSet(Protocol):
@@ -62,32 +60,40 @@ class OfModel:
         return repeated(self._margins(different, x[chosen]), back)
 
     def _margins(self, of: Resolving, x: Array) -> Array:
-        middle = of.expected(x)
-        low, high = [], []
-        for data in self._moved(of):
+        moved = self._ends(of)
+        entries = sum(int(np.prod(stream.shape, dtype=np.int64)) for stream, _ in moved)
+        if (needed := 16 * entries * len(x) * of.constraints) > MEMORY:
+            raise RuleUnavailable(f"what {entries:,} entries of streams change takes {needed / 2**30:.3g} GiB")
+        of.game.meter.count_evaluations(2 * entries, entries * len(x))
+        middle, low, high = of.expected(x), [], []
+        for data in _moved(of, moved):
             changes = [of.expected(x, d) - middle for d in data]
             low.append(changes[0])
             high.append(changes[1])
         return self.deviations.total(np.array(low), np.array(high)) if low else of.zeros(len(x))
 
-    def _moved(self, of: Resolving) -> Iterator[tuple[dict[str, Array], dict[str, Array]]]:
-        """Data with one entry of a stream at its low end, and at its high end."""
-        for stream in in_constraints(of.game.problem):
-            ends = self.deviations.ends(stream)
-            if ends is None:
-                continue
+    def _ends(self, of: Resolving) -> list[tuple[StreamRange, tuple[Array, Array]]]:
+        """Streams of the constraints that deviate, with the low and the high value of each entry."""
+        pairs = [(s, ends) for s in in_constraints(of.game.problem) if (ends := self.deviations.ends(s)) is not None]
+        for stream, ends in pairs:
             if not all(np.isfinite(e).all() for e in ends):
                 raise RuleUnavailable(f"`{stream.name}` has no finite range")
-            if int(np.prod(stream.shape, dtype=np.int64)) > MOST_ENTRIES:
-                raise RuleUnavailable(f"`{stream.name}` has more than {MOST_ENTRIES} entries")
-            for place in np.ndindex(*stream.shape):
-                yield tuple(_with_entry(of, stream, place, e) for e in ends)  # type: ignore[misc]
+        return pairs
 
 
-def _with_entry(of: Resolving, stream: StreamRange, place: tuple[Any, ...], end: Array) -> dict[str, Array]:
-    values = of.data[stream.name].copy()
-    values[:, *place] = end[place]
-    return {**of.data, stream.name: values}
+def _moved(
+    of: Resolving, moved: list[tuple[StreamRange, tuple[Array, Array]]]
+) -> Iterator[tuple[dict[str, Array], dict[str, Array]]]:
+    """Data with one entry of a stream at its low end, and at its high end: the arrays are written anew for each entry."""
+    for stream, ends in moved:
+        known = of.data[stream.name]
+        low, high = known.copy(), known.copy()
+        for place in np.ndindex(*stream.shape):
+            for values, end in zip((low, high), ends):
+                values[:, *place] = end[place]
+            yield {**of.data, stream.name: low}, {**of.data, stream.name: high}
+            for values in (low, high):
+                values[:, *place] = known[:, *place]
 
 
 def in_constraints(problem: Canonical) -> list[StreamRange]:

@@ -14,7 +14,7 @@ from oco.compiler.problem.degrees import degree
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
 from oco.evaluation.comparators.functions import ALL, OfRounds, RoundArrays
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 
 Array = np.ndarray[Any, Any]
 

@@ -51,9 +51,9 @@ class Assembled:
         return sum(f.entries for f in self.functions)
 
     @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.loss.diagonal and all(f.diagonal for f in self.functions)
+    def data_inequalities(self) -> int:
+        """Number of inequalities of the data, the first of all."""
+        return sum(f.entries for f in self.inequalities)
 
     @property
     def lower(self) -> Array:
@@ -75,6 +75,12 @@ class Assembled:
             matrices.append(slopes)
             rights.append(-constant)
         return np.concatenate(matrices, axis=1), np.concatenate(rights, axis=1)
+
+    def data_equalities(self, rows: Array) -> tuple[Array, Array]:
+        """Matrices (B, k, n) and right-hand sides (B, k) of the equalities of the data alone."""
+        own = len(self.region.right)
+        matrix, right = self.equalities(rows)
+        return matrix[:, own:], right[:, own:]
 
     def jet(self, x: Array, rows: Array) -> Jet:
         """Values and first derivatives at x (B, n)."""

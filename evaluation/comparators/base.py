@@ -23,7 +23,17 @@ class ComparatorStatus(StrEnum):
     LEAST_VIOLATING = "least violating"
     NOT_COMPUTED = "not computed"
 
+    @classmethod
+    def of_gap(cls, value: float, bound: float, size: float = 0.0) -> ComparatorStatus:
+        """Status of a decision that satisfies the constraints: certified where its loss is within `GAP` of a lower bound.
 
+        size  change of the loss over the set of decisions, which counts where the loss itself is about zero
+        """
+        return cls.CERTIFIED if value - bound <= GAP * max(abs(value), size) else cls.INTERVAL
+
+
+GAP = 1e-6
+"""Share of its size within which a loss is certified by a lower bound."""
 FAST, USUAL, EXACT = 5.0, 30.0, 600.0
 """Seconds of one comparator: at least, where it may take as long as the run did; usually, and then at most; and on request."""
 
@@ -39,6 +49,14 @@ class ComparatorBudget:
     def like(self, run: float) -> ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
         return replace(self, seconds=min(max(FAST, run), USUAL))
+
+    def left(self, began: float, share: float = 1.0) -> ComparatorBudget:
+        """Budget of a share of the seconds that are left since the time `began`, and of all the memory."""
+        return replace(self, seconds=share * max(self.seconds - (perf_counter() - began), 0.0))
+
+    def over(self, began: float) -> bool:
+        """True where all seconds have passed since the time `began`."""
+        return perf_counter() - began >= self.seconds
 
 
 @dataclass(frozen=True)
@@ -103,10 +121,11 @@ class Comparator:
         return f"{name}: {number(self.value)}, certified to within {number(abs(self.gap), 2)}"
 
 
-def unsolved(kind: str, why: str, bound: float, began: float) -> Comparator:
-    """Comparator without a decision, with a proved lower bound. `began` is the time at the start."""
+def unsolved(kind: str, why: str, bound: float = -np.inf, began: float | None = None) -> Comparator:
+    """Comparator without a decision, with a proved lower bound. `began` is the time at the start, None where nothing was tried."""
     message = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator(kind, ComparatorStatus.NOT_COMPUTED, bound=bound, why=message, seconds=perf_counter() - began)
+    seconds = 0.0 if began is None else perf_counter() - began
+    return Comparator(kind, ComparatorStatus.NOT_COMPUTED, bound=bound, why=message, seconds=seconds)
 
 
 @dataclass(frozen=True, eq=False)

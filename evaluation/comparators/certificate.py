@@ -32,7 +32,7 @@ class Bounded(Programs, Protocol):
 class Certified:
     """Solutions of a batch: points x (B, n), f there, lower bounds of f, multipliers of g, and values of g and A x - c.
 
-    `near` (B,) is the largest violation of a constraint at x, relative to the size of its slope; `size` (B,) is the
+    `violation` (B,) is the largest violation of a constraint at x, relative to the size of its slope; `size` (B,) is the
     change of f over the set by its slope, the scale for judging a gap.
     """
 
@@ -41,7 +41,7 @@ class Certified:
     bound: Array
     multipliers: Array
     g: Array
-    near: Array
+    violation: Array
     size: Array
     last: Iterate | None = None
 
@@ -80,6 +80,6 @@ def _bounded(programs: Bounded, view: Scaled, v: Iterate) -> Certified:
     with np.errstate(invalid="ignore"):
         tangent = lagrangian + programs.least(slope, rows) - (slope * x).sum(axis=1)
     bound = np.where(np.isfinite(slope).all(axis=1), tangent, -np.inf)  # an infinite slope bounds nothing
-    near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
+    violation = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
     weight, multipliers = view.weight_f, lam * view.weight_g / view.weight_f[:, None]
-    return Certified(x, jet.f / weight, bound / weight, multipliers, jet.g / view.weight_g, near, 1.0 / weight, v)
+    return Certified(x, jet.f / weight, bound / weight, multipliers, jet.g / view.weight_g, violation, 1.0 / weight, v)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -13,17 +13,18 @@ from oco.compiler.problem.degrees import degree
 from oco.compiler.problem.expectation import in_expectation
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
-from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
+from oco.evaluation.comparators.dynamic import Formulation, dynamic
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
-from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.moves import moving_freely, paying_moves
+from oco.evaluation.comparators.of_expressions import entries_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.rounds import Formulation, dynamic
+from oco.evaluation.comparators.static import StaticProblem, prefixes, static
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import separable, smooth
 from oco.evaluation.data import Data
+from oco.evaluation.numbers import gibibytes
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["static", "dynamic"]
@@ -40,33 +41,33 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     """
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
-        return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
+        return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds))
     if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:
         free = _dynamic(moving_freely(problem), data, budget)
-        return paying_moves(free, lambda: compare(problem, data, "static", budget), _all_rounds(problem, data))
+        return paying_moves(free, lambda: compare(problem, data, "static", budget), RoundArrays.read(problem, data))
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
     problem = in_expectation(problem)
     if data.nbytes > budget.memory:
         return streamed_static(problem, data, budget) or by_parts(problem, data, budget, _static)
-    return _static(_all_rounds(problem, data), budget)
+    return _static(RoundArrays.read(problem, data), budget)
 
 
 def _static(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
-    clock = _Clock(perf_counter(), budget)
+    began = perf_counter()
     made, share = _first(rounds, np.array([rounds.count]))
-    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(), share)
-    if best.status in FINAL or clock.over:
+    best = static(made, budget.left(began, share)) if made else conic_static(rounds, budget.left(began), share)
+    if best.status in FINAL or budget.over(began):
         return best
-    best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
-    return replace(best, seconds=clock.spent)
+    best = _better(best, conic_static(rounds, budget.left(began)) if made else _roughly(rounds, budget.left(began)))
+    return replace(best, seconds=perf_counter() - began)
 
 
 def _roughly(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
     """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
-    return static(made, budget) if made else Comparator("static", ComparatorStatus.NOT_COMPUTED, why=BEYOND)
+    return static(made, budget) if made else unsolved("static", BEYOND)
 
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
@@ -86,16 +87,16 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
     if data.nbytes > budget.memory:
         streamed = streamed_prefixes(problem, data, ends, budget)
         return unknown(ends, streamed) if isinstance(streamed, str) else streamed
-    rounds = _all_rounds(problem, data)
-    clock = _Clock(perf_counter(), budget)
+    rounds = RoundArrays.read(problem, data)
+    began = perf_counter()
     made, share = _first(rounds, ends)
-    result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    result = conic_prefixes(rounds, ends, clock.left(), result)
+    result = prefixes(made, budget.left(began, share)) if made else unknown(ends, "")
+    result = conic_prefixes(rounds, ends, budget.left(began), result)
     open_ = np.array([s is ComparatorStatus.NOT_COMPUTED for s in result.status])
-    if made or not open_.any() or clock.over:
+    if made or not open_.any() or budget.over(began):
         return result
     few = rounds.first(int(ends[open_][-1]))
-    return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
+    return result.with_members(open_, _rough_prefixes(few, ends[open_], budget.left(began)))
 
 
 def _rough_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget) -> Prefixes:
@@ -103,29 +104,8 @@ def _rough_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget) 
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
 
 
-@dataclass(frozen=True)
-class _Clock:
-    """Starting time and budget of a search."""
-
-    began: float
-    budget: ComparatorBudget
-
-    @property
-    def spent(self) -> float:
-        return perf_counter() - self.began
-
-    @property
-    def over(self) -> bool:
-        return self.spent >= self.budget.seconds
-
-    def left(self, share: float = 1.0) -> ComparatorBudget:
-        """Budget with a share of the remaining time and all the memory."""
-        return ComparatorBudget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
-
-
 def _too_large(data: Data, budget: ComparatorBudget) -> str:
-    needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
-    return f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
+    return f"the data of all rounds takes {gibibytes(data.nbytes)}, more than the budget of {gibibytes(budget.memory)}"
 
 
 def _beyond_all(problem: Canonical, data: Data, budget: ComparatorBudget) -> str:
@@ -149,15 +129,11 @@ def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
         or all(separable(e, names) for f in nonlinear for e in entries_of(f))
     ):
         return ""
-    needed, allowed = 8 * size**2 / 2**30, budget.memory / 2**30
-    return f"second derivatives for {size:,} numbers take {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
+    needed, allowed = gibibytes(8 * size**2), gibibytes(budget.memory)
+    return f"second derivatives for {size:,} numbers take {needed}, more than the budget of {allowed}"
 
 
-def _all_rounds(problem: Canonical, data: Data) -> RoundArrays:
-    return RoundArrays.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
-
-
-def _setting(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
+def _static_problem(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
     """Static programs; None where some kinks cannot become smooth functions in variables that the rounds share."""
     problem = rounds.problem
     if _is_smooth(problem):
@@ -165,13 +141,14 @@ def _setting(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
     lifted = lift(rounds) if region(problem).complete else None
     if lifted is None or not lifted.smooth or lifted.each_round:
         return None
-    inner = RoundArrays.of(lifted.problem, rounds.streams, rounds.numbers)
-    return StaticProblem(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
+    return StaticProblem(
+        rounds.under(lifted.problem), region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions)
+    )
 
 
 def _first(rounds: RoundArrays, ends: Array) -> tuple[StaticProblem | None, float]:
     """Static programs to begin with, None for a conic one; and the share of the time for them."""
-    made = _setting(rounds, ends)
+    made = _static_problem(rounds, ends)
     if made or rounds.count <= MANY:
         return made, 1.0 if made else FIRST
     lifted = lift(rounds)
@@ -198,8 +175,8 @@ def _dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) -> Compar
     if _is_smooth(problem):
         return dynamic(problem, data, Formulation(problem, region(problem)), budget)
     if data.nbytes > budget.memory:
-        return Comparator("dynamic", ComparatorStatus.NOT_COMPUTED, why=_too_large(data, budget))
-    lifted = lift(_all_rounds(problem, data)) if region(problem).complete else None
+        return unsolved("dynamic", _too_large(data, budget))
+    lifted = lift(RoundArrays.read(problem, data)) if region(problem).complete else None
     if lifted is None or not lifted.smooth:
         return dynamic(problem, data, None, budget)
     way = Formulation(lifted.problem, region(lifted.problem), tuple(d.expr for d in lifted.definitions))

@@ -27,7 +27,7 @@ from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.lift import Lifted, NormOf
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.of_expressions import implicit
 from oco.evaluation.comparators.region import Region
 
 Array = np.ndarray[Any, Any]

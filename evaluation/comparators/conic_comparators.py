@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
-from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.fixed import StaticProblem, comparator_of
 from oco.evaluation.comparators.functions import RoundArrays
+from oco.evaluation.comparators.infeasible import FEASIBLE, conflict
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
 from oco.evaluation.comparators.region import region
+from oco.evaluation.comparators.static import StaticProblem, comparator_of
+from oco.evaluation.numbers import gibibytes
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +52,7 @@ class _Whole:
             return None
         shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
         place = region(replace(lifted.problem, blocks=shared))
-        inner = RoundArrays.of(lifted.problem, rounds.streams, rounds.numbers)
+        inner = rounds.under(lifted.problem)
         own = [b.domain for b in lifted.problem.blocks if b.name in lifted.each_round]
         fixed = np.concatenate([place.lower == place.upper, *(np.ravel(d.lower == d.upper) for d in own)])
         space = Space(inner, inner.size - place.size, frozenset(lifted.each_round), fixed)
@@ -62,8 +62,8 @@ class _Whole:
         return solve_conic(self.program, until)
 
     def comparator(self, answer: Answer, began: float, method: str = METHOD) -> Comparator:
-        setting = StaticProblem(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
-        return comparator_of(setting, answer.certified, began, method)
+        static_problem = StaticProblem(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
+        return comparator_of(static_problem, answer.certified, began, method)
 
     def too_much(self, budget: ComparatorBudget) -> str:
         """Reason why the budget does not suffice; "" where it may."""
@@ -72,10 +72,8 @@ class _Whole:
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
         seconds = NODE * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients
         if needed > budget.memory:
-            allowed = budget.memory / 2**30
-            return (
-                f"one program over all rounds takes {needed / 2**30:.3g} GiB, more than the budget of {allowed:.3g} GiB"
-            )
+            allowed = gibibytes(budget.memory)
+            return f"one program over all rounds takes {gibibytes(needed)}, more than the budget of {allowed}"
         if seconds > budget.seconds:
             return f"one program over all rounds takes about {seconds:.3g} s, more than the budget of {budget.seconds:.3g} s"
         return ""
@@ -111,7 +109,7 @@ def conic_static(rounds: RoundArrays, budget: ComparatorBudget, share: float = 1
     if why and not kinked:
         return unsolved("static", why, least, began)
     answer = None if why else whole.solved(first)
-    if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
+    if isinstance(answer, Answer) and answer.certified.violation[0] <= FEASIBLE:
         return whole.comparator(answer, began)
     if answer is None or perf_counter() > first:
         if kinked:
@@ -123,7 +121,7 @@ def conic_static(rounds: RoundArrays, budget: ComparatorBudget, share: float = 1
 
 
 def _first_order(whole: _Whole, answer: Answer, began: float) -> Comparator:
-    if answer.certified.near[0] <= FEASIBLE:
+    if answer.certified.violation[0] <= FEASIBLE:
         return whole.comparator(answer, began, FIRST_ORDER)
     return unsolved("static", "the constraints were not met within the budget", float(answer.certified.bound[0]), began)
 
@@ -131,14 +129,14 @@ def _first_order(whole: _Whole, answer: Answer, began: float) -> Comparator:
 def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | None:
     """Best of the points that break the constraints least, where these are proved infeasible."""
     rounds, scales = whole.rounds, whole.scales()
-    softer = _Whole.of(_over(rounds, elastic(rounds.problem, scales, ranges_of(rounds))))
+    softer = _Whole.of(rounds.under(elastic(rounds.problem, scales, ranges_of(rounds))))
     answer = softer.solved(until) if softer else None
     if softer is None or not isinstance(answer, Answer) or not answer.certified.bound[0] / rounds.count > FEASIBLE:
         return None
     least = answer.certified.f[0] / rounds.count * (1 + FEASIBLE) + FEASIBLE
-    again = _Whole.of(_over(rounds, loosened(rounds.problem, [least * s for s in scales])))
+    again = _Whole.of(rounds.under(loosened(rounds.problem, [least * s for s in scales])))
     result = again.solved(until) if again else None
-    if not isinstance(result, Answer) or result.certified.near[0] > FEASIBLE:
+    if not isinstance(result, Answer) or result.certified.violation[0] > FEASIBLE:
         return None
     which = _conflicting(softer, answer)
     return replace(
@@ -147,10 +145,6 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
         impossible=which + 1,
         why=conflict(which),
     )
-
-
-def _over(rounds: RoundArrays, problem: Canonical) -> RoundArrays:
-    return RoundArrays.of(problem, rounds.streams, rounds.numbers)
 
 
 def _conflicting(whole: _Whole, answer: Answer) -> Array:
@@ -174,10 +168,9 @@ def conic_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget, b
     }
     solved = False
     for member in reversed(range(len(ends))):
-        left = ComparatorBudget(budget.seconds - (perf_counter() - began), budget.memory)
-        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or left.seconds <= 0:
+        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or budget.over(began):
             continue
-        result = conic_static(rounds.first(int(ends[member])), left)
+        result = conic_static(rounds.first(int(ends[member])), budget.left(began))
         bound[member] = max(bound[member], result.bound)
         if result.losses is None and not solved:
             break  # what is too much for the longest of them leaves its time to other methods

@@ -38,26 +38,6 @@ class Elastic:
         return self.base.size + 1
 
     @property
-    def data_constraints(self) -> int:
-        """Number of inequalities from the data, which v relaxes."""
-        return sum(f.entries for f in self.base.inequalities)
-
-    @property
-    def data_equations(self) -> int:
-        """Number of equalities from the data, which v relaxes."""
-        return sum(f.entries for f in self.base.equations)
-
-    @property
-    def constraints(self) -> int:
-        """Number of inequalities: those of `base`, then two for each equality from the data."""
-        return self.base.constraints + 2 * self.data_equations
-
-    @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.base.diagonal
-
-    @property
     def lower(self) -> Array:
         """Lower bounds of (x, v)."""
         return np.append(self.base.lower, self.floor)
@@ -81,7 +61,7 @@ class Elastic:
         inner, v = x[:, :-1], x[:, -1:]
         jet = self.base.jet(inner, rows)
         scale = self.scale[rows]
-        soft = self.data_constraints
+        soft = self.base.data_inequalities
         g, slopes = jet.g / scale[:, : self.base.constraints], jet.jacobian / scale[:, : self.base.constraints, None]
         lift = np.zeros((*slopes.shape[:2], 1))
         lift[:, :soft] = -1.0
@@ -94,8 +74,7 @@ class Elastic:
         return Jet(v[:, 0], values, df, np.concatenate(blocks, axis=1))
 
     def _equations(self, x: Array, rows: Array) -> tuple[Array, Array]:
-        own = len(self.base.region.right)
-        matrix, right = (part[:, own:] for part in self.base.equalities(rows))
+        matrix, right = self.base.data_equalities(rows)
         scale = self.scale[rows][:, self.base.constraints :]
         return (applied(matrix, x) - right) / scale, matrix / scale[:, :, None]
 
@@ -119,10 +98,9 @@ def least_violation(base: Assembled) -> tuple[Elastic, Certified]:
     scale = _scales(base, start)
     begin = np.broadcast_to(start, (base.count, base.size))
     jet = base.jet(begin, everything)
-    own = len(base.region.right)
-    matrix, right = (part[:, own:] for part in base.equalities(everything))
+    matrix, right = base.data_equalities(everything)
     off = np.abs(applied(matrix, begin) - right)
-    soft = sum(f.entries for f in base.inequalities)
+    soft = base.data_inequalities
     worst = max(
         (jet.g[:, :soft] / scale[:, :soft]).max(initial=0.0), (off / scale[:, base.constraints :]).max(initial=0.0)
     )
@@ -135,8 +113,7 @@ def _scales(base: Assembled, start: Array) -> Array:
     everything = np.arange(base.count)
     width = base.upper - base.lower
     jet = base.jet(np.broadcast_to(start, (base.count, base.size)), everything)
-    own = len(base.region.right)
-    matrix = base.equalities(everything)[0][:, own:]
+    matrix, _ = base.data_equalities(everything)
     with np.errstate(invalid="ignore"):  # an infinite slope along an entry that has one value changes nothing
         changes = np.nan_to_num(np.abs(jet.jacobian * width), posinf=np.inf)
     slopes = np.concatenate([changes.max(axis=2), np.abs(matrix * width).max(axis=2, initial=0.0)], axis=1)

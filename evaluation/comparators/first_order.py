@@ -109,8 +109,7 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
     region, size = split.region, split.size
     x = region.project(region.start if near is None else near)
     problem = _Lagrangian(split, split.onto(np.zeros_like(split.at(x).v)), split.penalty)
-    width = float(np.linalg.norm(region.upper - region.lower)) or 1.0
-    step, moved, left = width / (float(np.linalg.norm(problem.at(x)[1])) or 1.0), np.inf, size
+    step, moved, left = region.diagonal / (float(np.linalg.norm(problem.at(x)[1])) or 1.0), np.inf, size
     best = FirstOrderResult(x, np.inf, np.inf, problem.last, least)
     for _ in range(OUTER):
         x, step = _minimize(problem, x, step, until, SHARE * max(min(left, size), GAP * size))

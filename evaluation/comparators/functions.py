@@ -22,6 +22,7 @@ from oco.dsl.expressions import Expr, Kind, Name, names, walk
 from oco.dsl.spill import release
 from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 from oco.evaluation.comparators.products import applied
+from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
@@ -48,6 +49,21 @@ class RoundArrays:
     def of(cls, problem: Canonical, streams: Mapping[str, Array], numbers: Array) -> RoundArrays:
         """Rounds over the decisions of the problem."""
         return cls(problem, streams, numbers, tuple((b.name, b.shape) for b in problem.blocks))
+
+    @classmethod
+    def read(cls, problem: Canonical, data: Data, start: int = 0, stop: int | None = None) -> RoundArrays:
+        """Rounds of the data from `start` up to, not including, `stop` (from 0), or to the last."""
+        end = data.rounds if stop is None else stop
+        return cls.of(problem, data.read(start, end), np.arange(start, end) + 1)
+
+    @classmethod
+    def none(cls, problem: Canonical) -> RoundArrays:
+        """No rounds, for the layout alone."""
+        return cls.of(problem, {}, np.arange(0))
+
+    def under(self, problem: Canonical) -> RoundArrays:
+        """Rounds of the same data, over the decisions of another problem."""
+        return RoundArrays.of(problem, self.streams, self.numbers)
 
     def over(self, layout: Layout) -> RoundArrays:
         """Rounds for functions of other arrays."""
@@ -96,10 +112,13 @@ class RoundArrays:
         """Number of entries of x."""
         return max((place.stop for place in self.places.values()), default=0)
 
+    def arrays(self, x: Array) -> dict[str, Array]:
+        """Arrays by name (B, *shape) of points x (B, n or more), which begin with them."""
+        return {name: x[:, self.places[name]].reshape(len(x), *shape) for name, shape in self.layout}
+
     def split(self, x: Array) -> dict[str, Any]:
         """Arrays of x by name; a single row represents all rounds."""
-        parts = {name: x[:, self.places[name]].reshape(len(x), *shape) for name, shape in self.layout}
-        return {name: part[0] if len(x) == 1 else RoundArray(part) for name, part in parts.items()}
+        return {name: part[0] if len(x) == 1 else RoundArray(part) for name, part in self.arrays(x).items()}
 
     def join(self, parts: Mapping[str, Any], rounds: int) -> Array:
         """Derivatives by name as one array (rounds, n). An array smaller than its variable is constant over the
@@ -134,6 +153,12 @@ class RoundArrays:
             for array in self.streams.values() if start else ():
                 release(array[: own[0]])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def inequalities_at(self, x: Array) -> Array:
+        """Values (T, N) of all inequalities at points x (T, n), or at one for all rounds."""
+        each = [self.evaluate(c.expr, x, self.everything) for c in self.problem.inequalities]
+        values = [values_of(v, self.count).reshape(self.count, -1) for v in each]
+        return np.concatenate([np.zeros((self.count, 0)), *values], axis=1)
 
     def enters(self, expr: Expr) -> bool:
         """True where an expression depends on the round's data or number."""
@@ -178,7 +203,6 @@ def calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, 
 class OfRounds(ABC):
     """Vector of `entries` functions of x in each round. `diagonal` is True where all their Hessians are."""
 
-    rounds: RoundArrays
     entries: int
     diagonal: bool
 

@@ -97,7 +97,7 @@ class Kinked:
     def units(self) -> Array:
         """Units of limits and equations, in which the penalty balances the slope of the objective."""
         x = self.region.project(self.region.start)
-        values, width = self.kinks.at(x), float(np.linalg.norm(self.region.upper - self.region.lower)) or 1.0
+        values, width = self.kinks.at(x), self.region.diagonal
         pull = self.kinks.pulled(x, self._onto(self.penalty * values))
         slope = float(np.linalg.norm(self._smooth(x)[1] + pull)) or 1.0
         lengths = spla.norm(self.bounds.matrix, axis=1) if len(self.bounds.constant) else np.zeros(0)

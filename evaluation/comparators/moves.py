@@ -15,8 +15,6 @@ from oco.evaluation.comparators.base import Comparator, ComparatorStatus
 from oco.evaluation.comparators.functions import RoundArrays
 
 Array = np.ndarray[Any, Any]
-CLOSE = 1e-6
-"""Gap in units of the largest sum of losses up to which a sequence counts as the best."""
 
 
 def moving_losses(rounds: RoundArrays, x: Array) -> Array:
@@ -56,10 +54,8 @@ def paying_moves(free: Comparator, fixed: Callable[[], Comparator], rounds: Roun
     own = {name: free.decision[name] for name in names}
     losses = moving_losses(rounds, np.concatenate([own[n].reshape(rounds.count, -1) for n in names], axis=1))
     result = replace(free, decision=own, losses=losses, value=float(losses.sum()))
-    if (
-        result.gap <= CLOSE * max(abs(result.value), abs(result.bound))
-        or free.status is ComparatorStatus.LEAST_VIOLATING
-    ):
+    closed = ComparatorStatus.of_gap(result.value, result.bound, abs(result.bound)) is ComparatorStatus.CERTIFIED
+    if closed or free.status is ComparatorStatus.LEAST_VIOLATING:
         return result
     still = fixed()
     if still.losses is not None and still.status is not ComparatorStatus.LEAST_VIOLATING and still.value < result.value:

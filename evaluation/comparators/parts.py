@@ -21,6 +21,7 @@ from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.data import Data
+from oco.evaluation.numbers import gibibytes
 
 Array = np.ndarray[Any, Any]
 Solve = Callable[[RoundArrays, ComparatorBudget], Comparator]
@@ -28,7 +29,6 @@ Solve = Callable[[RoundArrays, ComparatorBudget], Comparator]
 SHARE = 0.25  # of the memory that one part may take: its functions take as much again
 TRIED = 8  # decisions that are tried for the upper bound
 SLACK = 1e-6  # of what a constraint may be in size, by which it may be broken
-CLOSED = 1e-6  # of the loss, within which the bounds certify it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: So
     began = perf_counter()
     results = _solved(_without_averages(problem), data, budget, solve, began + budget.seconds / 2)
     if results is None:
-        why = f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
-        return Comparator("static", ComparatorStatus.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        why = f"the data takes {gibibytes(data.nbytes)}, and its parts took longer than {budget.seconds / 2:g} s"
+        return unsolved("static", why, began=began)
     bound = 0.0
     for result in results:
         bound += result.bound
@@ -77,8 +77,8 @@ def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: So
     value = float(sums.losses[best].sum())
     return Comparator(
         "static",
-        ComparatorStatus.CERTIFIED if value - bound <= CLOSED * abs(value) else ComparatorStatus.INTERVAL,
-        RoundArrays.of(problem, {}, np.arange(0)).split(tried[best][None]),
+        ComparatorStatus.of_gap(value, bound),
+        RoundArrays.none(problem).split(tried[best][None]),
         sums.losses[best],
         value,
         bound,
@@ -97,7 +97,7 @@ def _solved(
         left = until - perf_counter()
         if left < 0:
             return None
-        results.append(solve(part, ComparatorBudget(left, budget.memory)))
+        results.append(solve(part, replace(budget, seconds=left)))
     return results
 
 
@@ -111,8 +111,7 @@ def parts_of(problem: Canonical, data: Data, budget: ComparatorBudget) -> Iterat
     """Consecutive parts of the rounds that leave room for their functions."""
     step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
     for start in range(0, data.rounds, step):
-        stop = min(start + step, data.rounds)
-        yield RoundArrays.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
+        yield RoundArrays.read(problem, data, start, min(start + step, data.rounds))
 
 
 def evaluated(problem: Canonical, data: Data, points: Array, budget: ComparatorBudget, until: float) -> Sums | None:
@@ -126,17 +125,8 @@ def evaluated(problem: Canonical, data: Data, points: Array, budget: ComparatorB
         values = [rounds.evaluate(problem.objective, x[None], rounds.everything) for x in points]
         losses.append(np.stack([np.array(values_of(v, rounds.count), dtype=np.float64) for v in values]))
         for k, x in enumerate(points):
-            g = _constraints(rounds, x)
+            g = rounds.inequalities_at(x[None])
             totals[k] += g.sum(axis=0)
             tops[k] = np.maximum(tops[k], g.max(axis=0, initial=-np.inf))
             size = np.maximum(size, np.abs(g).max(axis=0, initial=0.0))
     return Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
-
-
-def _constraints(rounds: RoundArrays, x: Array) -> Array:
-    """Values of the constraints (rounds, N)."""
-    results = [np.zeros((rounds.count, 0))]
-    for c in rounds.problem.inequalities:
-        value = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count)
-        results.append(value.reshape(rounds.count, -1))
-    return np.concatenate(results, axis=1)

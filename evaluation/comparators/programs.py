@@ -40,16 +40,6 @@ class Programs(Protocol):
         ...
 
     @property
-    def constraints(self) -> int:
-        """Number of inequalities M."""
-        ...
-
-    @property
-    def diagonal(self) -> bool:
-        """True where the Hessians are diagonal: `hessian` then gives (B, n)."""
-        ...
-
-    @property
     def lower(self) -> Array:
         """Lower bounds (n,)."""
 
@@ -90,16 +80,6 @@ class Scaled:
     def size(self) -> int:
         """Number of free variables."""
         return len(self.free)
-
-    @property
-    def constraints(self) -> int:
-        """Number of inequalities M."""
-        return self.base.constraints
-
-    @property
-    def diagonal(self) -> bool:
-        """True where the Hessians are diagonal."""
-        return self.base.diagonal
 
     @property
     def lower(self) -> Array:

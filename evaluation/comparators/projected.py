@@ -32,11 +32,10 @@ class _Member:
         region, rows = programs.region, np.array([row])
         x = region.project(region.start)
         jet = programs.jet(x[None], rows)
-        width = float(np.linalg.norm(region.upper - region.lower)) or 1.0
+        width = region.diagonal
         sizes = np.linalg.norm(jet.jacobian[0], axis=1) * width
         weight = 1.0 / np.where(sizes > 0, sizes, np.maximum(np.abs(jet.g[0]), 1.0))
-        own = len(region.right)
-        matrix, right = (part[0, own:] for part in programs.equalities(rows))
+        matrix, right = (part[0] for part in programs.data_equalities(rows))
         norms = np.linalg.norm(matrix, axis=1) * width
         scale = np.where(norms > 0, norms, 1.0)
         slope = float(np.linalg.norm(jet.df[0])) * width or 1.0

@@ -38,6 +38,11 @@ class Region:
         """Number of variables n."""
         return len(self.lower)
 
+    @property
+    def diagonal(self) -> float:
+        """Length of the diagonal between the bounds; 1 where they meet."""
+        return float(np.linalg.norm(self.upper - self.lower)) or 1.0
+
     def least(self, slopes: Array) -> Array:
         """Minimum of <c, x> over the set for each row c of `slopes` (B, n): (B,)."""
         parts = [_least(b, slopes[:, place]) for b, place in self.parts()]

@@ -36,16 +36,6 @@ class Relaxed:
         return self.base.size
 
     @property
-    def constraints(self) -> int:
-        """Number of inequalities: those of `base`, then two for each equality from the data."""
-        return self.base.constraints + 2 * sum(f.entries for f in self.base.equations)
-
-    @property
-    def diagonal(self) -> bool:
-        """True where all Hessians are diagonal."""
-        return self.base.diagonal
-
-    @property
     def lower(self) -> Array:
         """Lower bounds (n,)."""
         return self.base.lower
@@ -63,12 +53,12 @@ class Relaxed:
 
     def jet(self, x: Array, rows: Array) -> Jet:
         """Values and first derivatives at x."""
-        members, own = self.rows[rows], len(self.base.region.right)
+        members = self.rows[rows]
         jet = self.base.jet(x, members)
         allowed = self.allowed[rows]
         slack = allowed[:, : self.base.constraints].copy()
-        slack[:, sum(f.entries for f in self.base.inequalities) :] = 0.0
-        matrix, right = (part[:, own:] for part in self.base.equalities(members))
+        slack[:, self.base.data_inequalities :] = 0.0
+        matrix, right = self.base.data_equalities(members)
         off = applied(matrix, x) - right
         loose = allowed[:, self.base.constraints :]
         g = np.concatenate([jet.g - slack, off - loose, -off - loose], axis=1)

@@ -17,16 +17,17 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
-from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.fixed import solve_programs
 from oco.evaluation.comparators.functions import OfRounds, RoundArrays
-from oco.evaluation.comparators.make import RunningSum
+from oco.evaluation.comparators.infeasible import FEASIBLE
+from oco.evaluation.comparators.of_expressions import RunningSum
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
+from oco.evaluation.comparators.static import solve_programs
 from oco.evaluation.comparators.structure import smooth
 from oco.evaluation.comparators.sums import summed
 from oco.evaluation.data import Data
+from oco.evaluation.numbers import gibibytes
 
 Array = np.ndarray[Any, Any]
 METHOD = "sums over parts of the rounds"
@@ -42,7 +43,7 @@ def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) ->
     if result is None:
         return unsolved("static", _late(data, budget), -np.inf, began)
     bound, x = float(result.bound[0]), result.x[:1]
-    if result.near[0] > FEASIBLE:
+    if result.violation[0] > FEASIBLE:
         return unsolved("static", "no decision was found that satisfies the constraints", bound, began)
     sums = evaluated(problem, data, x, budget, until)
     if sums is None:
@@ -50,8 +51,8 @@ def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) ->
     value = float(sums.losses[0].sum())
     return Comparator(
         "static",
-        ComparatorStatus.CERTIFIED if _close(value, bound, float(result.size[0])) else ComparatorStatus.INTERVAL,
-        RoundArrays.of(problem, {}, np.arange(0)).split(x),
+        ComparatorStatus.of_gap(value, bound, float(result.size[0])),
+        RoundArrays.none(problem).split(x),
         sums.losses[0],
         value,
         bound,
@@ -65,25 +66,21 @@ def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compa
     """Best decisions for the first t rounds, for rising t; the reason where sums or the time do not suffice."""
     began = perf_counter()
     if not _by_sums(problem, data):
-        return f"the data of all rounds takes {_gigabytes(data)}, and its functions cannot be added up"
+        return f"the data of all rounds takes {gibibytes(data.nbytes)}, and its functions cannot be added up"
     result = _solved(problem, data, ends, budget, began + budget.seconds)
     if result is None:
         return _late(data, budget)
-    known = result.near <= FEASIBLE
-    close = [_close(*numbers) for numbers in zip(result.f, result.bound, result.size)]
-    status = [
-        ComparatorStatus.NOT_COMPUTED if not k else ComparatorStatus.CERTIFIED if c else ComparatorStatus.INTERVAL
-        for k, c in zip(known, close)
-    ]
-    none = RoundArrays.of(problem, {}, np.arange(0))
-    decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
+    known = result.violation <= FEASIBLE
+    reached = map(ComparatorStatus.of_gap, result.f, result.bound, result.size)
+    status = [own if k else ComparatorStatus.NOT_COMPUTED for k, own in zip(known, reached)]
+    decision = RoundArrays.none(problem).arrays(result.x)
     value = np.where(known, result.f, np.nan)
     return Prefixes(ends, value, result.bound, tuple(status), decision, METHOD, perf_counter() - began)
 
 
 def _by_sums(problem: Canonical, data: Data) -> bool:
     """True where the programs need only sums over the rounds from the data."""
-    first = _first(problem, data)
+    first = RoundArrays.read(problem, data, 0, 1)  # which represents all where they do not differ
     constraints: list[Inequality | Equality] = [*problem.inequalities, *problem.equalities]
     differ = [c for c in constraints if first.enters(c.expr)]
     means = not any(isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND for c in differ)
@@ -91,14 +88,9 @@ def _by_sums(problem: Canonical, data: Data) -> bool:
     return means and polynomials and all(smooth(c.expr, first.variables) for c in constraints)
 
 
-def _first(problem: Canonical, data: Data) -> RoundArrays:
-    """First round, which represents all where they do not differ."""
-    return RoundArrays.of(problem, data.read(0, 1), np.arange(1) + 1)
-
-
 def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget, until: float) -> Certified | None:
     """Programs of all prefixes; None when time is over before all rounds are added up."""
-    first, once, start = _first(problem, data), np.ones_like(ends), 0
+    first, once, start = RoundArrays.read(problem, data, 0, 1), np.ones_like(ends), 0
     constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
     sums = [RunningSum(problem.objective), *(RunningSum(e) for e in constraints if first.enters(e))]
     for part in parts_of(problem, data, budget):
@@ -118,13 +110,5 @@ def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudge
     return solve_programs(Assembled(region(problem), np.arange(len(ends)), loss, inequalities, equations), until)
 
 
-def _close(value: float, bound: float, size: float) -> bool:
-    return value - bound <= 1e-6 * max(abs(value), size)
-
-
 def _late(data: Data, budget: ComparatorBudget) -> str:
-    return f"the data takes {_gigabytes(data)}, and adding it up took longer than {budget.seconds:g} s"
-
-
-def _gigabytes(data: Data) -> str:
-    return f"{data.nbytes / 2**30:.3g} GiB"
+    return f"the data takes {gibibytes(data.nbytes)}, and adding it up took longer than {budget.seconds:g} s"

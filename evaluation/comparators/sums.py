@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.dsl.expressions import Expr
 from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays, calls
-from oco.evaluation.comparators.make import implicit, total
+from oco.evaluation.comparators.of_expressions import implicit, total
 
 Array = np.ndarray[Any, Any]
 

@@ -12,12 +12,12 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
-from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.evaluated import evaluated_rows
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.functions import TOGETHER, General, OfRounds, QuadraticRounds, RoundArrays
-from oco.evaluation.comparators.make import implicit
+from oco.evaluation.comparators.infeasible import FEASIBLE, conflict, infeasibility_of
+from oco.evaluation.comparators.of_expressions import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.sums import Chosen, deciding_rounds, summed, values_upto
@@ -89,14 +89,14 @@ class _Parts:
     each: tuple[_EachRound, ...]
 
     @classmethod
-    def of(cls, setting: StaticProblem) -> _Parts:
-        problem = setting.rounds.problem
+    def of(cls, static_problem: StaticProblem) -> _Parts:
+        problem = static_problem.rounds.problem
         return cls(
-            setting.total(problem.objective),
-            tuple(setting.mean(c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE),
-            tuple(setting.mean(c.expr) for c in problem.equalities),
-            tuple(setting.defining(d) for d in setting.definitions),
-            tuple(_each_round(setting, c.expr) for c in problem.inequalities if c.timing is Timing.EACH_ROUND),
+            static_problem.total(problem.objective),
+            tuple(static_problem.mean(c.expr) for c in problem.inequalities if c.timing is Timing.ON_AVERAGE),
+            tuple(static_problem.mean(c.expr) for c in problem.equalities),
+            tuple(static_problem.defining(d) for d in static_problem.definitions),
+            tuple(_each_round(static_problem, c.expr) for c in problem.inequalities if c.timing is Timing.EACH_ROUND),
         )
 
     def programs(self, region: Region, members: Array, chosen: list[list[Array]]) -> Assembled:
@@ -121,10 +121,10 @@ class _Solved:
     late: Array
 
 
-def static(setting: StaticProblem, budget: ComparatorBudget) -> Comparator:
-    """Best decision for all rounds: `setting` has the one prefix that is the whole run."""
+def static(static_problem: StaticProblem, budget: ComparatorBudget) -> Comparator:
+    """Best decision for all rounds: `static_problem` has the one prefix that is the whole run."""
     began = perf_counter()
-    solved = _solve_all(setting, began + budget.seconds)
+    solved = _solve_all(static_problem, began + budget.seconds)
     if solved.late[0]:
         return unsolved(
             "static",
@@ -133,47 +133,48 @@ def static(setting: StaticProblem, budget: ComparatorBudget) -> Comparator:
             began,
         )
     if not solved.met[0]:
-        return _least_violating(setting, solved, began)
-    return comparator_of(setting, solved.certified, began)
+        return _least_violating(static_problem, solved, began)
+    return comparator_of(static_problem, solved.certified, began)
 
 
-def prefixes(setting: StaticProblem, budget: ComparatorBudget) -> Prefixes:
+def prefixes(static_problem: StaticProblem, budget: ComparatorBudget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
-    solved = _solve_all(setting, began + budget.seconds)
-    result, status = solved.certified, [ComparatorStatus.CERTIFIED] * len(setting.ends)
+    solved = _solve_all(static_problem, began + budget.seconds)
+    result, status = solved.certified, [ComparatorStatus.CERTIFIED] * len(static_problem.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
-    if len(unmet) and setting.region.complete:
-        broken = broken_least(replace(solved.programs, members=unmet))
+    if len(unmet) and static_problem.region.complete:
+        broken = infeasibility_of(replace(solved.programs, members=unmet))
         proved = np.flatnonzero(broken.proved)
         result = stored(result, unmet[proved], broken.best(proved)) if len(proved) else result
         for member in unmet[proved]:
             status[member] = ComparatorStatus.LEAST_VIOLATING
-    values = np.array([losses.sum() for losses in _losses(setting.original, result.x, setting.ends)])
+    values = np.array([losses.sum() for losses in _losses(static_problem.original, result.x, static_problem.ends)])
     for member, known in enumerate(solved.met & ~solved.late):
-        close = values[member] - result.bound[member] <= 1e-6 * max(abs(values[member]), result.size[member])
-        if status[member] is ComparatorStatus.CERTIFIED and not (known and close):
-            status[member] = ComparatorStatus.INTERVAL if known else ComparatorStatus.NOT_COMPUTED
+        if status[member] is ComparatorStatus.CERTIFIED:
+            reached = ComparatorStatus.of_gap(values[member], result.bound[member], result.size[member])
+            status[member] = reached if known else ComparatorStatus.NOT_COMPUTED
     values[[s is ComparatorStatus.NOT_COMPUTED for s in status]] = np.nan
-    x = result.x[:, : setting.original.size]
-    decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
+    decision = static_problem.original.arrays(result.x)
     spent = perf_counter() - began
-    return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
+    return Prefixes(
+        static_problem.ends, values, result.bound, tuple(status), decision, _method(static_problem.region), spent
+    )
 
 
-def _solve_all(setting: StaticProblem, until: float) -> _Solved:
+def _solve_all(static_problem: StaticProblem, until: float) -> _Solved:
     """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
     all.
     """
-    parts, region = _Parts.of(setting), setting.region
-    everything = np.arange(len(setting.ends))
-    chosen = [_first_rounds(e, setting) for e in parts.each]
+    parts, region = _Parts.of(static_problem), static_problem.region
+    everything = np.arange(len(static_problem.ends))
+    chosen = [_first_rounds(e, static_problem) for e in parts.each]
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
         result = solve_programs(parts.programs(region, open_, chosen), until)
         solution = result if solution is None else stored(solution, open_, result)
-        met[open_] = result.near <= FEASIBLE
+        met[open_] = result.violation <= FEASIBLE
         wanting = open_[met[open_]]
         added = [_violated(e, c, solution.x, wanting) for e, c in zip(parts.each, chosen)]
         chosen = [[np.union1d(c, a) for c, a in zip(rounds, more)] for rounds, more in zip(chosen, added)]
@@ -206,25 +207,25 @@ def _projected(programs: Assembled, until: float) -> Certified:
 
 def stored(solution: Certified, members: Array, part: Certified) -> Certified:
     """Solution with that of some members replaced."""
-    changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
+    changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "violation", "size")}
     for name, array in changed.items():
         array[members] = getattr(part, name)
     return replace(solution, **changed)
 
 
-def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
-    region, count, pieces = setting.region, setting.rounds.count, 1
-    evaluated = evaluated_rows(setting.rounds, expr)
-    function = evaluated or setting.function(expr)
-    deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
+def _each_round(static_problem: StaticProblem, expr: Expr) -> _EachRound:
+    region, count, pieces = static_problem.region, static_problem.rounds.count, 1
+    evaluated = evaluated_rows(static_problem.rounds, expr)
+    function = evaluated or static_problem.function(expr)
+    deciding = deciding_rounds(function, static_problem.rounds, region.start, static_problem.ends)
     if evaluated is not None:
         pieces = evaluated.base.entries
     elif isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
         function, pieces = function.apart, function.entries
-    step = max(1, TOGETHER // max(1, function.entries * setting.rounds.size))
+    step = max(1, TOGETHER // max(1, function.entries * static_problem.rounds.size))
     parts = [np.arange(k, min(k + step, count * pieces)) for k in range(0, count * pieces, step)]
     slope = np.concatenate([_steepest(function, region, rows) for rows in parts])
-    return _EachRound(function, pieces, deciding, slope, setting.ends * pieces)
+    return _EachRound(function, pieces, deciding, slope, static_problem.ends * pieces)
 
 
 def _steepest(function: OfRounds, region: Region, rows: Array) -> Array:
@@ -234,10 +235,10 @@ def _steepest(function: OfRounds, region: Region, rows: Array) -> Array:
     return np.where(size > 0, size, np.maximum(np.abs(values), 1.0))
 
 
-def _first_rounds(each: _EachRound, setting: StaticProblem) -> list[Array]:
+def _first_rounds(each: _EachRound, static_problem: StaticProblem) -> list[Array]:
     if each.deciding is not None:
         return each.deciding
-    values = each.function.values(setting.region.start[None], np.arange(len(each.slope))) / each.slope
+    values = each.function.values(static_problem.region.start[None], np.arange(len(each.slope))) / each.slope
     few = max(1, FIRST // each.function.entries)
     return [np.unique(np.argpartition(values[:end], -min(few, end), axis=0)[-min(few, end) :]) for end in each.ends]
 
@@ -276,34 +277,36 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else FIRST_ORDER
 
 
-def comparator_of(setting: StaticProblem, result: Certified, began: float, method: str = "") -> Comparator:
+def comparator_of(static_problem: StaticProblem, result: Certified, began: float, method: str = "") -> Comparator:
     """Comparator with the decision at the head of a solution, its loss in each round and its violations."""
-    rounds = setting.original
+    rounds = static_problem.original
     x = result.x[0, : rounds.size]
-    losses = _losses(rounds, result.x, setting.ends)[0]
+    losses = _losses(rounds, result.x, static_problem.ends)[0]
     value, bound = float(losses.sum()), float(result.bound[0])
-    certified = value - bound <= 1e-6 * max(abs(value), float(result.size[0]))
     return Comparator(
         "static",
-        ComparatorStatus.CERTIFIED if certified else ComparatorStatus.INTERVAL,
+        ComparatorStatus.of_gap(value, bound, float(result.size[0])),
         rounds.split(x[None]),
         losses,
         value,
         bound,
         _violation(rounds, x),
-        method=method or _method(setting.region),
+        method=method or _method(static_problem.region),
         seconds=perf_counter() - began,
     )
 
 
-def _least_violating(setting: StaticProblem, solved: _Solved, began: float) -> Comparator:
+def _least_violating(static_problem: StaticProblem, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
-    if not setting.region.complete:
+    if not static_problem.region.complete:
         return unsolved(
             "static", "the constraints were not met within the budget", float(solved.certified.bound[0]), began
         )
-    broken = broken_least(solved.programs)
+    broken = infeasibility_of(solved.programs)
     if not broken.proved[0]:
         return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
-    result, which = comparator_of(setting, broken.best(np.zeros(1, dtype=np.int64)), began), broken.conflicting(0)
+    result, which = (
+        comparator_of(static_problem, broken.best(np.zeros(1, dtype=np.int64)), began),
+        broken.conflicting(0),
+    )
     return replace(result, status=ComparatorStatus.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

@@ -17,7 +17,7 @@ from oco.compiler.selection.alert import OTHER, TracedAlert
 from oco.compiler.selection.played_rule import PlayedRule
 
 
-class GoingOver:
+class SwitchingRule:
     """Two rules as one, from fields to fields as `PlayedRule`: `first` until an alarm, then the other, from the decision reached.
 
     The other counts its rounds from the alarm. Its fields, which begin with `OTHER`, stand still before, those of the first rule after it.

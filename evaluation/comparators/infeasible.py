@@ -20,7 +20,7 @@ FEASIBLE = 1e-6  # how much a program's constraints may be broken, in units of t
 
 
 @dataclass(frozen=True, eq=False)
-class Broken:
+class Infeasibility:
     """Elastic programs with their solutions: `least.f` is the least violation of each, in units of `elastic.scale`."""
 
     programs: Assembled
@@ -42,7 +42,7 @@ class Broken:
         relaxed, last = Relaxed(self.programs, members, allowed), self.least.last and take(self.least.last, members)
         begin = last and replace(last, x=last.x[:, :-1], z=last.z[:, :-1], w=last.w[:, :-1])
         result = solve_certified(relaxed, self.programs.region.start, before=begin)
-        x = np.where((result.near <= FEASIBLE)[:, None], result.x, self.least.x[members, :-1])
+        x = np.where((result.violation <= FEASIBLE)[:, None], result.x, self.least.x[members, :-1])
         return replace(result, x=x, f=self.programs.jet(x, members).f, last=None)
 
     def conflicting(self, member: int) -> Array:
@@ -65,6 +65,6 @@ def conflict(which: Array) -> str:
     return f"round {shown} cannot hold" if len(which) else "the means cannot hold together"
 
 
-def broken_least(programs: Assembled) -> Broken:
-    """Least violation of each program."""
-    return Broken(programs, *least_violation(programs))
+def infeasibility_of(programs: Assembled) -> Infeasibility:
+    """Least violation of each program, with the proof that there is none less."""
+    return Infeasibility(programs, *least_violation(programs))

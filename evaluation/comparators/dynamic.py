@@ -16,12 +16,12 @@ from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Estimate, unsolved
-from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
 from oco.evaluation.comparators.functions import RoundArrays
+from oco.evaluation.comparators.infeasible import infeasibility_of
 from oco.evaluation.comparators.lift import least_loss
-from oco.evaluation.comparators.make import functions
+from oco.evaluation.comparators.of_expressions import functions
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
 from oco.evaluation.comparators.sampled import estimate_of, evenly_spaced
@@ -51,7 +51,7 @@ class Formulation:
     definitions: tuple[Expr, ...] = ()
 
 
-def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: ComparatorBudget) -> Comparator:
+def dynamic(problem: Canonical, data: Data, formulation: Formulation | None, budget: ComparatorBudget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
@@ -61,19 +61,19 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
 
     def begun(streams: dict[str, Array], numbers: Array, clock: _RoundsClock = clock) -> tuple[RoundArrays, _Part]:
         rounds = RoundArrays.of(problem, streams, numbers)
-        return rounds, _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
+        return rounds, _side_by_side(rounds, formulation, clock, floor) if formulation else _none_yet(rounds, floor)
 
     def sampled(count: int) -> _Part:
         own = _RoundsClock(perf_counter(), budget.seconds - clock.spent, count)
         rounds, part = begun(*evenly_spaced(data, count), own)
-        if not way or part.solved:
+        if not formulation or part.solved:
             _one_after_another(part, rounds, own, budget.memory)
         return part
 
-    at_once = _rounds_at_once(way.problem if way else problem, data)
+    at_once = _rounds_at_once(formulation.problem if formulation else problem, data)
     chunks = _chunks(data, at_once)
-    for rounds, part in _in_order(begun, chunks, CHUNKS_AT_ONCE if way and way.region.complete else 1):
-        if not way or part.solved:
+    for rounds, part in _in_order(begun, chunks, CHUNKS_AT_ONCE if formulation and formulation.region.complete else 1):
+        if not formulation or part.solved:
             _one_after_another(part, rounds, clock, budget.memory)
         parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
@@ -194,11 +194,7 @@ class _Part:
         self.losses = np.array(
             values_of(rounds.evaluate(rounds.problem.objective, self.x, rows), len(rows)), dtype=float
         )
-        values = [
-            values_of(rounds.evaluate(c.expr, self.x, rows), len(rows)).reshape(len(rows), -1)
-            for c in rounds.problem.inequalities
-        ]
-        self.violation = np.maximum(np.concatenate([np.zeros((len(rows), 0)), *values], axis=1), 0.0)
+        self.violation = np.maximum(rounds.inequalities_at(self.x), 0.0)
 
     def take(self, row: int, result: Comparator) -> None:
         """Replace a round by its separate solution."""
@@ -241,10 +237,10 @@ def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ..
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _side_by_side(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
-    inner = RoundArrays.of(way.problem, rounds.streams, rounds.numbers)
-    part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
-    if way.problem is not rounds.problem:
+def _side_by_side(rounds: RoundArrays, formulation: Formulation, clock: _RoundsClock, floor: float) -> _Part:
+    solve = _solve if formulation.region.complete else _one_by_one
+    part = solve(rounds.under(formulation.problem), formulation, clock, floor)
+    if formulation.problem is not rounds.problem:
         part.in_terms_of(rounds)
     return part
 
@@ -276,11 +272,11 @@ def _one_after_another(part: _Part, rounds: RoundArrays, clock: _RoundsClock, me
             return
 
 
-def _solve(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
-    programs = programs_of(rounds, way.region, way.definitions)
-    result = solve_certified(programs, way.region.start, until=clock.until)
+def _solve(rounds: RoundArrays, formulation: Formulation, clock: _RoundsClock, floor: float) -> _Part:
+    programs = programs_of(rounds, formulation.region, formulation.definitions)
+    result = solve_certified(programs, formulation.region.start, until=clock.until)
     part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
-    unmet = np.flatnonzero(~(result.near <= TOLERANCE))
+    unmet = np.flatnonzero(~(result.violation <= TOLERANCE))
     if clock.spent > clock.seconds:
         part.solved = 0
     elif len(unmet):
@@ -288,9 +284,9 @@ def _solve(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: fl
     return part
 
 
-def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
+def _one_by_one(rounds: RoundArrays, formulation: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     """Solve the rounds singly on a set with a projection, while time remains."""
-    programs = programs_of(rounds, way.region, way.definitions)
+    programs = programs_of(rounds, formulation.region, formulation.definitions)
     results: list[Certified] = []
     before = int(rounds.numbers[0]) - 1
     for row in range(rounds.count):
@@ -300,7 +296,7 @@ def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floo
     together = joined(results)
     part = _Part(rounds, together, sum(c.size for c in rounds.problem.inequalities), floor)
     part.solved = len(results)
-    part.open = together.near > TOLERANCE
+    part.open = together.violation > TOLERANCE
     return part
 
 
@@ -308,7 +304,7 @@ def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     """Treat rounds whose constraints are not met: infeasible ones get the least violating decision, the others stay
     open.
     """
-    broken = broken_least(replace(programs, members=programs.members[rows]))
+    broken = infeasibility_of(replace(programs, members=programs.members[rows]))
     proved = broken.proved
     part.impossible[rows[proved]] = True
     part.open[rows[~proved]] = True
@@ -328,8 +324,7 @@ def _joined(parts: list[_Part], clock: _RoundsClock) -> Comparator:
         return unsolved(
             "dynamic", f"{_count(int(still_open.sum()))} could not be solved", float(bounds.sum()), clock.began
         )
-    layout = parts[0].rounds
-    decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
+    decision = parts[0].rounds.arrays(x)
     violation = np.concatenate([p.violation for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
     status, why = ComparatorStatus.CERTIFIED, ""

@@ -14,6 +14,7 @@ from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.certified import certificates
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget
 from oco.evaluation.comparators.compare import FINAL, compare
+from oco.evaluation.comparators.rounds import HOPELESS
 from oco.evaluation.concurrently import PlayedSoFar, Step
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import MeasuredRun, RegretKind, tell
@@ -44,13 +45,16 @@ class Hindsight:
         return self.play(self.problem, self._own_data)
 
     def tell(self, run: MeasuredRun) -> None:
-        """Give a run what is known of it, but for comparators that stopped early and may take longer by its budget. What is not known yet
-        is worked out on the run's data, which have what rounds left to the next.
+        """Give a run what is known of it, but for comparators that stopped early and may end within its budget, which is longer. What is
+        not known yet is worked out on the run's data, which have what rounds left to the next.
         """
         self.data = run.data
         longer = run.budget.seconds > self.budget.seconds
-        known = {kind: c for kind, c in self._comparators.items() if c.status in FINAL or not longer}
-        tell(run, known, self._certificate)
+
+        def known(c: Comparator) -> bool:
+            return c.status in FINAL or not longer or c.needed > HOPELESS * run.budget.seconds
+
+        tell(run, {kind: c for kind, c in self._comparators.items() if known(c)}, self._certificate)
 
     @cached_property
     def _own_data(self) -> Data:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -151,9 +152,9 @@ def test_an_error_of_the_rounds_arrives_with_its_code(plan: Any, monkeypatch: py
 def test_comparators_that_stopped_early_are_computed_again_where_the_run_took_long(plan: Any) -> None:
     data = load_data(plan.canonical, rounds_of(60))
     trace = plan.run(data)
-    for allowed, again in ((5.0, False), (9.0, True)):
+    for allowed, needed, again in ((5.0, 0.0, False), (9.0, 0.0, True), (9.0, 17.0, True), (9.0, 19.0, False)):
         own = Hindsight(plan.canonical, data, ComparatorBudget(5.0), lambda problem, data: None)
-        own._comparators["dynamic"] = unsolved("dynamic", "late", 0.0, 0.0)
+        own._comparators["dynamic"] = replace(unsolved("dynamic", "late", 0.0, 0.0), needed=needed)
         trace.budget = ComparatorBudget(allowed)
         own.tell(trace)
         assert ("dynamic" in trace.known_comparators) is not again

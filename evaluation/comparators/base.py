@@ -68,6 +68,7 @@ class Comparator:
     violation   largest violation of each constraint that binds the comparator (N,), in the constraint's own units
     impossible  rounds (from 1) whose constraints no decision satisfies
     estimate    of the total loss, where no decision was computed
+    needed      seconds that it would take, where that was seen to be far more than its budget; else 0
     """
 
     kind: str
@@ -82,6 +83,7 @@ class Comparator:
     seconds: float = 0.0
     why: str = ""
     estimate: Estimate | None = None
+    needed: float = 0.0
 
     @property
     def gap(self) -> float:

@@ -35,6 +35,7 @@ EARLIER = 16  # times shorter is the first chunk of several, which shows what al
 CHUNKS_AT_ONCE = 2  # in threads: NumPy leaves the interpreter to others in large operations only (docs/speed.md)
 TOLERANCE = 1e-6  # of the excess, in units of the constraint's slope over the set; of the gap, in those of the losses
 PATIENCE = 2.0  # seconds after which it is asked whether the budget can do: less, the farther it is from that
+SAMPLED = 0.1  # of the budget, for an estimate beside a run that takes no longer than all of it
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
@@ -77,7 +78,8 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
             _one_after_another(part, rounds, clock, budget.memory)
         parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
-            return replace(_unfinished(parts, floor, clock), estimate=_estimated(parts, clock, at_once, sampled))
+            result = _unfinished(parts, floor, clock)
+            return replace(result, estimate=_estimated(parts, clock, at_once, sampled))
     return _joined(parts, clock)
 
 
@@ -138,21 +140,22 @@ def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Compar
     bound = sum(float(p.bounds.sum()) for p in parts) + (
         floor * (clock.rounds - reached) if reached < clock.rounds else 0.0
     )
-    if solved:
-        why = f"all {clock.rounds:,} rounds would take about {_duration(clock.estimate(solved))}, and the budget is {clock.seconds:g} s"
-    else:
-        why = f"no round was solved within the budget of {clock.seconds:g} s"
-    return unsolved("dynamic", why, bound, clock.began)
+    if not solved:
+        return unsolved("dynamic", f"no round was solved within the budget of {clock.seconds:g} s", bound, clock.began)
+    needed = clock.estimate(solved)
+    why = f"all {clock.rounds:,} rounds would take about {_duration(needed)}, and the budget is {clock.seconds:g} s"
+    return replace(unsolved("dynamic", why, bound, clock.began), needed=needed)
 
 
 def _estimated(
     parts: Sequence[_Part], clock: _RoundsClock, most: int, sampled: Callable[[int], _Part]
 ) -> Estimate | None:
-    """Estimate by rounds at equal distances: at most `most`, and as many as are solved in the time that passed before, or in `PATIENCE`.
-    None where these are too few, or some are not solved.
+    """Estimate by rounds at equal distances: at most `most`, and as many as are solved in the time that passed before, in `PATIENCE`, or in
+    `SAMPLED` of a budget that is shorter. None where these are too few, or some are not solved.
     """
     solved, spent = sum(p.solved for p in parts), clock.spent
-    in_time = int(solved / spent * min(clock.seconds - spent, max(spent, PATIENCE)))
+    usual = min(PATIENCE, SAMPLED * clock.seconds)
+    in_time = int(solved / spent * min(clock.seconds - spent, max(spent, usual)))
     count = min(in_time, most, clock.rounds // 2)
     if count < FEWEST_ROUNDS:
         return None

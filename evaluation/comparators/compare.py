@@ -17,6 +17,12 @@ from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
+from oco.evaluation.comparators.minimised import (
+    is_minimised,
+    minimised_dynamic,
+    minimised_prefixes,
+    minimised_static,
+)
 from oco.evaluation.comparators.moves import moving_freely, paying_moves
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
@@ -41,6 +47,8 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
+    if is_minimised(problem):
+        return minimised_static(problem, data) if kind == "static" else minimised_dynamic(problem, data, budget)
     if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:
         free = _dynamic(moving_freely(problem), data, budget)
         return paying_moves(free, lambda: compare(problem, data, "static", budget), _all_rounds(problem, data))
@@ -82,6 +90,8 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unknown(ends, why)
+    if is_minimised(problem):
+        return minimised_prefixes(problem, data, ends)
     problem, data = in_expectation(problem), data.first(int(ends[-1]))
     if data.nbytes > budget.memory:
         streamed = streamed_prefixes(problem, data, ends, budget)
@@ -138,9 +148,13 @@ def _beyond_all(problem: Canonical, data: Data, budget: ComparatorBudget) -> str
 
 
 def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
-    """Reason why second derivatives, which every solver forms for curved functions, do not fit in memory; "" where they
-    do.
+    """Reason why equations of sets that every solver has, or second derivatives, which it forms for curved functions, do not fit in
+    memory; "" where they do.
     """
+    if (large := next((b for b in problem.blocks if not b.domain.hull_fits), None)) is not None and not is_minimised(
+        problem
+    ):
+        return f"the equations of the set of `{large.name}` do not fit in memory"
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
     nonlinear = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
     if (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
@@ -30,11 +30,20 @@ FAST, USUAL, EXACT = 5.0, 30.0, 600.0
 
 @dataclass(frozen=True)
 class ComparatorBudget:
-    """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out."""
+    """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out.
+
+    progress  called with the rounds whose best decision is found, and the number of all
+    """
 
     seconds: float = USUAL
     memory: int = 2 << 30
     wanted: bool = True
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+
+    def solved(self, rounds: int, of: int) -> None:
+        """Report progress where that is asked for."""
+        if self.progress is not None:
+            self.progress(rounds, of)
 
     def like(self, run: float) -> ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""

@@ -56,6 +56,7 @@ def minimised_dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) 
             (x[done],), (least,) = _minimisers(problem, c[None])
             losses[done] = level + least
             done += 1
+            budget.solved(done, data.rounds)
             if perf_counter() - began > budget.seconds and done < data.rounds:
                 why = (
                     f"no time was left after {done:,} of {data.rounds:,} rounds, and the budget is {budget.seconds:g} s"

@@ -57,7 +57,7 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
-    clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
+    clock, floor = _RoundsClock(perf_counter(), budget, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
 
     def begun(streams: dict[str, Array], numbers: Array, clock: _RoundsClock = clock) -> tuple[RoundArrays, _Part]:
@@ -65,7 +65,8 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
         return rounds, _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
 
     def sampled(count: int) -> _Part:
-        own = _RoundsClock(perf_counter(), budget.seconds - clock.spent, count)
+        left = replace(budget, seconds=budget.seconds - clock.spent, progress=None)
+        own = _RoundsClock(perf_counter(), left, count)
         rounds, part = begun(*evenly_spaced(data, count), own)
         if not way or part.solved:
             _one_after_another(part, rounds, own, budget.memory)
@@ -101,11 +102,16 @@ def _in_order(work: Callable[..., Result], chunks: Iterator[tuple[Any, ...]], at
 
 @dataclass(frozen=True)
 class _RoundsClock:
-    """Starting time, the seconds allowed, and the rounds to solve."""
+    """Starting time, the budget, and the rounds to solve."""
 
     began: float
-    seconds: float
+    budget: ComparatorBudget
     rounds: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds allowed."""
+        return self.budget.seconds
 
     @property
     def spent(self) -> float:
@@ -125,7 +131,8 @@ class _RoundsClock:
         return self.spent * self.rounds / solved if solved else np.inf
 
     def over(self, solved: int) -> bool:
-        """True where rounds are left and time is over or far too short."""
+        """True where rounds are left and time is over or far too short; those that are solved are reported."""
+        self.budget.solved(solved, self.rounds)
         if solved == self.rounds:
             return False
         share = HOPELESS * self.seconds / self.estimate(solved) if solved else 1.0

@@ -121,8 +121,8 @@ def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]
 
 
 @dataclass
-class Rounds:
-    """Rounds that some work is done with, in words; "" where it does not tell, or is done with all."""
+class RoundsDone:
+    """RoundsDone that some work is done with, in words; "" where it does not tell, or is done with all."""
 
     words: str = ""
     _left: _ByRate | None = None
@@ -136,12 +136,12 @@ class Rounds:
 
 
 @contextmanager
-def working(title: str, silent: bool = False) -> Iterator[Rounds]:
+def working(title: str, silent: bool = False) -> Iterator[RoundsDone]:
     """Show the elapsed time of work of unknown length on stderr: after a second on a terminal, in lines elsewhere.
 
     The context yields what may be told how many rounds are done, and of how many.
     """
-    rounds = Rounds()
+    rounds = RoundsDone()
     if silent:
         yield rounds
         return
@@ -155,7 +155,7 @@ def working(title: str, silent: bool = False) -> Iterator[Rounds]:
         sign.join()
 
 
-def _sign(title: str, over: Event, rounds: Rounds) -> None:
+def _sign(title: str, over: Event, rounds: RoundsDone) -> None:
     """Line on the terminal that is rewritten every second and removed at the end."""
     if over.wait(FIRST_SIGN):
         return
@@ -169,7 +169,7 @@ def _sign(title: str, over: Event, rounds: Rounds) -> None:
             status.update(Text(f"{title}: {duration(perf_counter() - began)} so far{rounds.words}; Ctrl-C stops it"))
 
 
-def _sign_lines(title: str, over: Event, rounds: Rounds) -> None:
+def _sign_lines(title: str, over: Event, rounds: RoundsDone) -> None:
     began, due = perf_counter(), FIRST_LINE
     while not over.wait(max(0.0, began + due - perf_counter())):
         from oco.backends.choose import duration

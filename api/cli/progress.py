@@ -122,7 +122,7 @@ def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]
 
 @dataclass
 class RoundsDone:
-    """RoundsDone that some work is done with, in words; "" where it does not tell, or is done with all."""
+    """Rounds that some work is done with, in words; "" where it does not tell, or is done with all."""
 
     words: str = ""
     _left: _ByRate | None = None

@@ -57,7 +57,10 @@ class PlayedSoFar:
         rounds = self.recorder.expected
         if not rounds or self.recorder.every != 1 or not hasattr(os, "pread"):
             return {}
-        return {name: FollowedRows(self, name, rounds) for name in self.recorder.names}
+        fields = {
+            f.name for f in self.recorder.learner.compiled.program.decision
+        }  # without those that are kept as factors
+        return {name: FollowedRows(self, name, rounds) for name in self.recorder.names if name in fields}
 
 
 @dataclass(frozen=True, eq=False)

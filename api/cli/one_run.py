@@ -83,7 +83,7 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
         rules = hindsight.rules
     with working("comparing with the best in hindsight", silent=as_json) as solved:
         usual, trace.budget = trace.budget, replace(trace.budget, progress=solved)
-        summary = summarize(trace, beside=rules, certify=True)
+        summary = summarize(trace, beside=rules, certify=True, known=hindsight.held)
         trace.budget = usual
     if files.out is not None:
         with working("drawing the report", silent=as_json):

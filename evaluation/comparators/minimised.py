@@ -100,8 +100,8 @@ def _sums(problem: Canonical, data: Data, ends: Array) -> tuple[Array, Array]:
 def _minimisers(problem: Canonical, slopes: Array) -> tuple[Array, Array]:
     """Minimisers (k, n) of <c, x> over the sets for each row c of `slopes` (k, n), and the least values (k,)."""
     ends, results = np.cumsum([b.domain.size for b in problem.blocks]), np.empty(slopes.shape)
-    for c, result in zip(slopes, results):
+    for k, c in enumerate(slopes):
         for block, end in zip(problem.blocks, ends):
             own = slice(end - block.domain.size, end)
-            result[own] = block.domain.lmo_array(c[own].reshape(block.shape)).ravel()
+            results[k, own] = block.domain.lmo_array(c[own].reshape(block.shape)).ravel()
     return results, np.einsum("kn,kn->k", slopes, results)

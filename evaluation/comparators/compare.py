@@ -151,10 +151,9 @@ def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
     """Reason why equations of sets that every solver has, or second derivatives, which it forms for curved functions, do not fit in
     memory; "" where they do.
     """
-    if (large := next((b for b in problem.blocks if not b.domain.hull_fits), None)) is not None and not is_minimised(
-        problem
-    ):
-        return f"the equations of the set of `{large.name}` do not fit in memory"
+    large = [b.name for b in problem.blocks if not b.domain.hull_fits]
+    if large and not is_minimised(problem):
+        return f"the equations of the set of `{large[0]}` do not fit in memory"
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
     nonlinear = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
     if (

@@ -21,9 +21,9 @@ METHOD = "linear minimisation"
 
 def is_minimised(problem: Canonical) -> bool:
     """True where a minimiser of a linear function over the sets is all that a comparator needs, and their equations are too many."""
-    affine_loss = degree(problem.objective, tuple(b.name for b in problem.blocks)) <= 1
-    alone = affine_loss and not problem.constraints and problem.moving is None
-    return alone and not all(b.domain.hull_fits for b in problem.blocks)
+    if all(b.domain.hull_fits for b in problem.blocks) or problem.constraints or problem.moving is not None:
+        return False
+    return degree(problem.objective, tuple(b.name for b in problem.blocks)) <= 1
 
 
 def minimised_static(problem: Canonical, data: Data) -> Comparator:
@@ -58,9 +58,7 @@ def minimised_dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) 
             done += 1
             budget.solved(done, data.rounds)
             if perf_counter() - began > budget.seconds and done < data.rounds:
-                why = (
-                    f"no time was left after {done:,} of {data.rounds:,} rounds, and the budget is {budget.seconds:g} s"
-                )
+                why = f"no time was left of {budget.seconds:g} s after {done:,} of {data.rounds:,} rounds"
                 return unsolved("dynamic", why, -np.inf, began)
     return _comparator("dynamic", problem, x, losses, began)
 

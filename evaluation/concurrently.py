@@ -53,11 +53,14 @@ class PlayedSoFar:
 
     @property
     def decisions(self) -> Mapping[str, FollowedRows]:
-        """Decisions by name, the round first; none where not those of all rounds are kept, or files are not read while they are written."""
+        """Decisions by name, the round first, but for those in factors; none where not those of all rounds are kept, or files are not read
+        while they are written.
+        """
         rounds = self.recorder.expected
         if not rounds or self.recorder.every != 1 or not hasattr(os, "pread"):
             return {}
-        return {name: FollowedRows(self, name, rounds) for name in self.recorder.names}
+        fields = {f.name for f in self.recorder.learner.compiled.program.decision}
+        return {name: FollowedRows(self, name, rounds) for name in self.recorder.names if name in fields}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.held import held_lines
+from oco.evaluation.baselines.held import HeldLines, held_lines
 from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import condition_lines
@@ -145,9 +145,13 @@ def summarize(
     kinds: tuple[RegretKind, ...] = ("static", "dynamic"),
     beside: Beside | None = None,
     certify: bool = False,
+    known: HeldLines | None = None,
 ) -> RunSummary:
-    """Summary of a trace, with the comparators that it needs, the rules that were played beside it, and a certificate if asked for."""
-    held, idle = held_lines(trace)
+    """Summary of a trace, with the comparators that it needs, the rules that were played beside it, and a certificate if asked for.
+
+    known  totals of what is held in all rounds; None: they are worked out
+    """
+    held, idle = known or held_lines(trace)
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from oco.cli import main
 from oco.dsl import spill
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import run as runs
+from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import unsolved
 from oco.evaluation.concurrently import PlayedSoFar
@@ -78,8 +80,8 @@ def test_one_core_and_two_give_the_same(
     steps = Hindsight.steps.fget
 
     def counted(own: Hindsight) -> Any:
-        *before, rules, certify = steps(own)  # type: ignore[misc]
-        return (*before, lambda played: (rules(played), begun.set()), certify)
+        *before, rules, hold, certify = steps(own)  # type: ignore[misc]
+        return (*before, lambda played: (rules(played), begun.set()), hold, certify)
 
     monkeypatch.setattr(Hindsight, "steps", property(counted))
     first = capsys.readouterr().out
@@ -105,6 +107,15 @@ def test_decisions_are_followed_as_they_come(
 
     trace = runs.run(plan, rounds_of(3000), backend="c", meanwhile=(follow,))
     assert np.array_equal(np.concatenate(seen), trace.decisions) and len(trace.decisions) == 3000
+
+
+def test_what_is_held_in_all_rounds_is_that_of_the_trace(plan: Any, begun: threading.Event) -> None:
+    data = load_data(plan.canonical, rounds_of(3000))
+    own = Hindsight(plan.canonical, data, ComparatorBudget(), lambda problem, data: None)
+    trace = runs.run(plan, data, backend="c", meanwhile=(lambda _: begun.set(), own._hold))
+    first, nothing = held_lines(trace)
+    assert own.held == (first, nothing) and first is not None and nothing is not None
+    assert first.loss == pytest.approx(((trace.decisions[0] - data.given["c"]) ** 2).sum())
 
 
 def test_the_certificate_is_that_of_the_trace(plan: Any, begun: threading.Event) -> None:
@@ -151,9 +162,9 @@ def test_an_error_of_the_rounds_arrives_with_its_code(plan: Any, monkeypatch: py
 def test_comparators_that_stopped_early_are_computed_again_where_the_run_took_long(plan: Any) -> None:
     data = load_data(plan.canonical, rounds_of(60))
     trace = plan.run(data)
-    for allowed, again in ((5.0, False), (9.0, True)):
+    for allowed, needed, again in ((5.0, 0.0, False), (9.0, 0.0, True), (9.0, 17.0, True), (9.0, 19.0, False)):
         own = Hindsight(plan.canonical, data, ComparatorBudget(5.0), lambda problem, data: None)
-        own._comparators["dynamic"] = unsolved("dynamic", "late", 0.0, 0.0)
+        own._comparators["dynamic"] = replace(unsolved("dynamic", "late", 0.0, 0.0), needed=needed)
         trace.budget = ComparatorBudget(allowed)
         own.tell(trace)
         assert ("dynamic" in trace.known_comparators) is not again

@@ -14,10 +14,14 @@ from time import sleep
 from typing import Any
 
 import pytest
+from comparator_cases import problem
 
 from oco.backends.choose import duration
 from oco.cli import main
 from oco.cli.progress import Pace, reporting, working
+from oco.evaluation.comparators import ComparatorBudget, dynamic
+from oco.evaluation.comparators.compare import compare
+from oco.evaluation.data import load_data
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -108,6 +112,37 @@ def test_work_without_a_known_end_tells_its_time(monkeypatch: Any, capsys: Any, 
     lines = capsys.readouterr().err.splitlines()
     assert least <= len(lines) <= 10 * least
     assert all(line.startswith("checking [m].oco: 0.") and line.endswith(" s so far") for line in lines)
+
+
+def test_work_with_rounds_tells_how_many_are_done(monkeypatch: Any) -> None:
+    clock = Clock()
+    monkeypatch.setattr("oco.cli.progress.perf_counter", clock)
+    with working("comparing", silent=True) as solved:
+        solved(100, 4000)
+        assert solved.words == ", 100 of 4,000 rounds"
+        clock.now = 9.0
+        solved(1000, 4000)
+        assert solved.words == ", 1,000 of 4,000 rounds, about 30 s to go"
+        solved(4000, 4000)
+        assert solved.words == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "decision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n",
+        "decision X[3, 2] in nuclear_ball(1)\nstream A[3, 2] ~ uniform(0.5, 2)\nminimize sum_squares(X - A)\n",
+    ],
+)
+def test_best_decisions_of_rounds_are_counted(monkeypatch: Any, body: str) -> None:
+    """By chunks, and where projections are all that is known of the set one by one."""
+    counts: list[tuple[int, int]] = []
+    p = problem(body, 40)
+    monkeypatch.setattr(dynamic, "_rounds_at_once", lambda *_: 16)
+    budget = ComparatorBudget(progress=lambda *done: counts.append(done))
+    assert compare(p, load_data(p), "dynamic", budget).losses is not None
+    assert counts == sorted(counts) and counts[-1] == (40, 40) and len(counts) > 3
+    assert budget == ComparatorBudget()
 
 
 def test_short_work_tells_nothing(capsys: Any) -> None:

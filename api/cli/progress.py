@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 from threading import Event, Thread
@@ -103,13 +104,13 @@ class _ByRate:
     """Estimate from the rate since the first call, which leaves out the time to start."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
+        self.total = total
         self._first: tuple[int, float] | None = None
 
     def __call__(self, done: int) -> float | None:
         self._first = self._first or (done, perf_counter())
         since, began = self._first
-        return None if done <= since else (perf_counter() - began) * (self._total - done) / (done - since)
+        return None if done <= since else (perf_counter() - began) * (self.total - done) / (done - since)
 
 
 @contextmanager
@@ -119,23 +120,42 @@ def watched(title: str, rounds: int, silent: bool = False) -> Iterator[Progress]
         yield lambda done, loss, violation: show(done, f"loss {loss:.5g}, violation {violation:.4g}")
 
 
+@dataclass
+class RoundsDone:
+    """Rounds that some work is done with, in words; "" where it does not tell, or is done with all."""
+
+    words: str = ""
+    _left: _ByRate | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take the rounds that are done, and the number of all."""
+        if self._left is None or self._left.total != total:
+            self._left = _ByRate(total)
+        seconds = self._left(done) if done < total else None
+        self.words = f", {done:,} of {total:,} rounds{_to_go(seconds, ', ')}" if done < total else ""
+
+
 @contextmanager
-def working(title: str, silent: bool = False) -> Iterator[None]:
-    """Show the elapsed time of work of unknown length on stderr: after a second on a terminal, in lines elsewhere."""
+def working(title: str, silent: bool = False) -> Iterator[RoundsDone]:
+    """Show the elapsed time of work of unknown length on stderr: after a second on a terminal, in lines elsewhere.
+
+    The context yields what may be told how many rounds are done, and of how many.
+    """
+    rounds = RoundsDone()
     if silent:
-        yield
+        yield rounds
         return
     over = Event()
-    sign = Thread(target=_sign if is_terminal(stderr=True) else _sign_lines, args=(title, over), daemon=True)
+    sign = Thread(target=_sign if is_terminal(stderr=True) else _sign_lines, args=(title, over, rounds), daemon=True)
     sign.start()
     try:
-        yield
+        yield rounds
     finally:
         over.set()
         sign.join()
 
 
-def _sign(title: str, over: Event) -> None:
+def _sign(title: str, over: Event, rounds: RoundsDone) -> None:
     """Line on the terminal that is rewritten every second and removed at the end."""
     if over.wait(FIRST_SIGN):
         return
@@ -146,14 +166,14 @@ def _sign(title: str, over: Event) -> None:
     began = perf_counter() - FIRST_SIGN
     with console(stderr=True).status(Text(title)) as status:
         while not over.wait(1.0):
-            status.update(Text(f"{title}: {duration(perf_counter() - began)} so far; Ctrl-C stops it"))
+            status.update(Text(f"{title}: {duration(perf_counter() - began)} so far{rounds.words}; Ctrl-C stops it"))
 
 
-def _sign_lines(title: str, over: Event) -> None:
+def _sign_lines(title: str, over: Event, rounds: RoundsDone) -> None:
     began, due = perf_counter(), FIRST_LINE
     while not over.wait(max(0.0, began + due - perf_counter())):
         from oco.backends.choose import duration
 
         passed = perf_counter() - began
         due = passed + max(FIRST_LINE, LATER_LINES * passed)
-        note(f"{title}: {duration(passed)} so far")
+        note(f"{title}: {duration(passed)} so far{rounds.words}")

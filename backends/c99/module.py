@@ -30,7 +30,7 @@ from oco.backends.round_work import work_of
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
-from oco.compiler.ir.passes import lower
+from oco.compiler.ir.passes import divide_less, lower
 from oco.compiler.ir.precision import in_single
 from oco.compiler.ir.program import Block, Global, Program, Var
 from oco.compiler.ir.rewrite import all_functions
@@ -69,7 +69,7 @@ def emit(
     name, program = module_name(program.name), replace(program, slopes=None)
     program = in_single(program) if single else program
     program = sum_in_parts(program)
-    program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
+    program = lower(rows_in_lanes(divide_less(program, skip), LANE) if vectors else program, skip)
     text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name, arithmetic=arithmetic)
     ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None
     interface = one if ring is None else ring.of

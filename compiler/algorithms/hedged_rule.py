@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import pairwise
@@ -324,7 +325,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         charged = DualPrices(own).charged(state, y) if priced else y * 0.0
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
-        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
+        alpha = t.name("alpha", t.maximum(t.sqrt(2.0 * total) / (2.0 * size * D), math.sqrt(TINY)))
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)

@@ -208,7 +208,7 @@ class StoredValue:
         return {**after, VALUES: self._values(self.costs.after_round(after), self._grid(after))}
 
     def _levels(self) -> Value:
-        """What is in store at the beginning of the round, as far as it is known, (m,)."""
+        """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
         t = self.t
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
@@ -221,7 +221,7 @@ class StoredValue:
         return t.name("used", t.where(self.p.played > 1.5, ends, t.stack(level, level)))
 
     def _grid(self, state: State) -> tuple[Value, Value]:
-        """Ends of the levels at which values stand, (m, 1): those that are used, and what the largest flows of a round add on either side."""
+        """Ends of the levels that are used, (m, 1), with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, USED)
         wide = self._all_flows("most") - self._all_flows("least")
         least = t.maximum(used[0] - wide, self._end("lower"))

@@ -155,6 +155,10 @@ class Affine(Domain):
         return A, self.scale * b + A @ np.broadcast_to(self.shift, self.shape).ravel()
 
     @property
+    def hull_fits(self) -> bool:
+        return self.inner.hull_fits
+
+    @property
     def dimension(self) -> int:
         return self.inner.dimension
 

@@ -271,6 +271,11 @@ class Domain(ABC):
         return np.zeros((0, self.size)), np.zeros(0)
 
     @property
+    def hull_fits(self) -> bool:
+        """True where the rows of the affine hull fit into memory."""
+        return True
+
+    @property
     def dimension(self) -> int:
         """Dimension of the affine hull."""
         return self.size - len(self.affine_hull()[1])

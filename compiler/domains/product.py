@@ -146,6 +146,10 @@ class Product(Domain):
         return np.concatenate(rows), np.concatenate(sides)
 
     @property
+    def hull_fits(self) -> bool:
+        return all(d.hull_fits for d in self.blocks)
+
+    @property
     def dimension(self) -> int:
         return sum(d.dimension for d in self.blocks)
 

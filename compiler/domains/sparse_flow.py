@@ -125,6 +125,10 @@ class SparseFlow(PathOracle):
     def dimension(self) -> int:
         return self.graph.dimension
 
+    @property
+    def hull_fits(self) -> bool:
+        return (len(self.graph.steps) + int((~self.graph.used).sum())) * self.size <= MOST_ROW_NUMBERS
+
     def affine_hull(self) -> tuple[Floats, Floats]:
         """Balances of the nodes of paths but the sink, and no flow on other edges. An error (OCO805) where they do not fit into memory."""
         g, nodes = self.graph, [node for node, _ in self.graph.steps]

@@ -75,9 +75,9 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
     if set(names(s.uncut, Kind.STREAM)) <= before:
         ranges = {f"{s.name}.least", f"{s.name}.most"}
-        free = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
+        apart = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
         none = np.zeros(lower.size)
-        return KeptRange(lower, upper, none, none, none, none, none) if free else None
+        return KeptRange(lower, upper, none, none, none, none, none) if apart else None
     made = _constrained(canonical, s, lower, upper)
     if made is None:
         return None

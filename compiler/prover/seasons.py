@@ -26,8 +26,6 @@ MOST_ENTRIES, LEAST_ENTRIES = 200, 8
 """Entries of streams that are transformed: the others have the same season."""
 MOST_NUMBERS = 1 << 20
 """Numbers that are transformed, where they are not those of `LEAST_ENTRIES`: a season of many rounds shows in few entries."""
-AT_ONCE = 8
-"""Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
 OF_WAVES, OF_EVENTS = 2.0, 3.0
 """Standard deviations of the correlation of events that a season's is above: where it is a wave, and where it is not."""
 TROUGH = 0.9
@@ -86,19 +84,26 @@ def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, i
 
 
 def _correlations(values: Floats) -> Floats:
-    """Mean over the entries of the autocorrelation at lags 0..R/2 of what is above a straight line, of (R, E) values."""
+    """Mean over the entries of the autocorrelation at lags 0..R/2 of what is above a straight line, of (R, E) values.
+
+    The inverse transform is linear, so that one is enough for the mean of all spectra.
+    """
     rounds = len(values)
-    line = np.stack([np.ones(rounds), np.linspace(-1.0, 1.0, rounds)], axis=1)
-    rest = values - line @ np.linalg.lstsq(line, values, rcond=None)[0]
-    lags = np.arange(rounds // 2 + 1)
-    moving = np.flatnonzero((rest**2).mean(axis=0) > 1e-12 * np.maximum((values**2).mean(axis=0), SMALLEST))
-    total, padded = np.zeros(len(lags)), _fast_length(rounds + len(lags))
-    for k in range(0, len(moving), AT_ONCE):
-        columns = np.ascontiguousarray(rest[:, moving[k : k + AT_ONCE]].T)
-        spectrum = np.fft.rfft(columns, padded)
-        products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, padded)[:, : len(lags)]
-        total += (products / products[:, :1]).sum(axis=0)
-    return total / max(len(moving), 1) * rounds / (rounds - lags)
+    lags, columns = np.arange(rounds // 2 + 1), values.T
+    slope = np.linspace(-1.0, 1.0, rounds)  # orthogonal to a constant, so that each is fitted by itself
+    levels, trends = columns.mean(axis=1), columns @ slope / max(float(slope @ slope), SMALLEST)
+    sizes = np.einsum("er,er->e", columns, columns)
+    padded, moving = _fast_length(rounds + len(lags)), 0
+    spectra = np.zeros(padded // 2 + 1)
+    for column, level, trend, size in zip(columns, levels, trends, sizes):
+        rest = column - (level + trend * slope)
+        energy = float(rest @ rest)
+        if energy > 1e-12 * max(float(size), SMALLEST * rounds):
+            spectrum = np.fft.rfft(rest, padded)
+            spectra += (spectrum.real**2 + spectrum.imag**2) / energy
+            moving += 1
+    total = np.fft.irfft(spectra, padded)[: len(lags)]
+    return np.asarray(total / max(moving, 1) * rounds / (rounds - lags))
 
 
 def _fast_length(least: int) -> int:

@@ -73,9 +73,9 @@ class Gradients(ABC):
         """Decisions of all rounds (T, n)."""
         rates = self.rates if game.problem.constraints else (1.0,)
         grid = np.array(list(product(self.steps, rates)))
-        place = region(game.problem)
         if not all(b.domain.is_cheap("project") for b in game.problem.blocks):
             raise RuleUnavailable("the domain has no cheap projection")
+        place = region(game.problem)
         count, m = len(grid), sum(c.size for c in game.problem.constraints)
         start = np.concatenate([b.domain.centre().ravel() for b in game.problem.blocks])
         diameter = float(np.sqrt(sum(b.domain.diameter() ** 2 for b in game.problem.blocks)))

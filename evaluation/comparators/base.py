@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import perf_counter
@@ -40,11 +40,20 @@ FAST, USUAL, EXACT = 5.0, 30.0, 600.0
 
 @dataclass(frozen=True)
 class ComparatorBudget:
-    """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out."""
+    """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out.
+
+    progress  called with the rounds whose best decision is found, and the number of all
+    """
 
     seconds: float = USUAL
     memory: int = 2 << 30
     wanted: bool = True
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+
+    def solved(self, rounds: int, of: int) -> None:
+        """Report progress where that is asked for."""
+        if self.progress is not None:
+            self.progress(rounds, of)
 
     def like(self, run: float) -> ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
@@ -86,6 +95,7 @@ class Comparator:
     violation   largest violation of each constraint that binds the comparator (N,), in the constraint's own units
     impossible  rounds (from 1) whose constraints no decision satisfies
     estimate    of the total loss, where no decision was computed
+    needed      seconds that it would take, where that was seen to be far more than its budget; else 0
     """
 
     kind: str
@@ -100,6 +110,7 @@ class Comparator:
     seconds: float = 0.0
     why: str = ""
     estimate: Estimate | None = None
+    needed: float = 0.0
 
     @property
     def gap(self) -> float:

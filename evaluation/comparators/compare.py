@@ -16,6 +16,12 @@ from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_s
 from oco.evaluation.comparators.dynamic import Formulation, dynamic
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
+from oco.evaluation.comparators.minimised import (
+    is_minimised,
+    minimised_dynamic,
+    minimised_prefixes,
+    minimised_static,
+)
 from oco.evaluation.comparators.moves import moving_freely, paying_moves
 from oco.evaluation.comparators.of_expressions import entries_of
 from oco.evaluation.comparators.parts import by_parts
@@ -42,6 +48,8 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds))
+    if is_minimised(problem):
+        return minimised_static(problem, data) if kind == "static" else minimised_dynamic(problem, data, budget)
     if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:
         free = _dynamic(moving_freely(problem), data, budget)
         return paying_moves(free, lambda: compare(problem, data, "static", budget), RoundArrays.read(problem, data))
@@ -83,6 +91,8 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unknown(ends, why)
+    if is_minimised(problem):
+        return minimised_prefixes(problem, data, ends)
     problem, data = in_expectation(problem), data.first(int(ends[-1]))
     if data.nbytes > budget.memory:
         streamed = streamed_prefixes(problem, data, ends, budget)
@@ -118,9 +128,12 @@ def _beyond_all(problem: Canonical, data: Data, budget: ComparatorBudget) -> str
 
 
 def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
-    """Reason why second derivatives, which every solver forms for curved functions, do not fit in memory; "" where they
-    do.
+    """Reason why equations of sets that every solver has, or second derivatives, which it forms for curved functions, do not fit in
+    memory; "" where they do.
     """
+    large = [b.name for b in problem.blocks if not b.domain.hull_fits]
+    if large and not is_minimised(problem):
+        return f"the equations of the set of `{large[0]}` do not fit in memory"
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
     nonlinear = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
     if (

@@ -35,6 +35,7 @@ EARLIER = 16  # times shorter is the first chunk of several, which shows what al
 CHUNKS_AT_ONCE = 2  # in threads: NumPy leaves the interpreter to others in large operations only (docs/speed.md)
 TOLERANCE = 1e-6  # of the excess, in units of the constraint's slope over the set; of the gap, in those of the losses
 PATIENCE = 2.0  # seconds after which it is asked whether the budget can do: less, the farther it is from that
+SAMPLED = 0.1  # of the budget, for an estimate beside a run that takes no longer than all of it
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
@@ -56,7 +57,7 @@ def dynamic(problem: Canonical, data: Data, formulation: Formulation | None, bud
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
-    clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
+    clock, floor = _RoundsClock(perf_counter(), budget, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
 
     def begun(streams: dict[str, Array], numbers: Array, clock: _RoundsClock = clock) -> tuple[RoundArrays, _Part]:
@@ -64,7 +65,8 @@ def dynamic(problem: Canonical, data: Data, formulation: Formulation | None, bud
         return rounds, _side_by_side(rounds, formulation, clock, floor) if formulation else _none_yet(rounds, floor)
 
     def sampled(count: int) -> _Part:
-        own = _RoundsClock(perf_counter(), budget.seconds - clock.spent, count)
+        left = replace(budget, seconds=budget.seconds - clock.spent, progress=None)
+        own = _RoundsClock(perf_counter(), left, count)
         rounds, part = begun(*evenly_spaced(data, count), own)
         if not formulation or part.solved:
             _one_after_another(part, rounds, own, budget.memory)
@@ -77,7 +79,8 @@ def dynamic(problem: Canonical, data: Data, formulation: Formulation | None, bud
             _one_after_another(part, rounds, clock, budget.memory)
         parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
-            return replace(_unfinished(parts, floor, clock), estimate=_estimated(parts, clock, at_once, sampled))
+            result = _unfinished(parts, floor, clock)
+            return replace(result, estimate=_estimated(parts, clock, at_once, sampled))
     return _joined(parts, clock)
 
 
@@ -99,11 +102,16 @@ def _in_order(work: Callable[..., Result], chunks: Iterator[tuple[Any, ...]], at
 
 @dataclass(frozen=True)
 class _RoundsClock:
-    """Starting time, the seconds allowed, and the rounds to solve."""
+    """Starting time, the budget, and the rounds to solve."""
 
     began: float
-    seconds: float
+    budget: ComparatorBudget
     rounds: int
+
+    @property
+    def seconds(self) -> float:
+        """Seconds allowed."""
+        return self.budget.seconds
 
     @property
     def spent(self) -> float:
@@ -123,7 +131,8 @@ class _RoundsClock:
         return self.spent * self.rounds / solved if solved else np.inf
 
     def over(self, solved: int) -> bool:
-        """True where rounds are left and time is over or far too short."""
+        """True where rounds are left and time is over or far too short; those that are solved are reported."""
+        self.budget.solved(solved, self.rounds)
         if solved == self.rounds:
             return False
         share = HOPELESS * self.seconds / self.estimate(solved) if solved else 1.0
@@ -138,21 +147,22 @@ def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Compar
     bound = sum(float(p.bounds.sum()) for p in parts) + (
         floor * (clock.rounds - reached) if reached < clock.rounds else 0.0
     )
-    if solved:
-        why = f"all {clock.rounds:,} rounds would take about {_duration(clock.estimate(solved))}, and the budget is {clock.seconds:g} s"
-    else:
-        why = f"no round was solved within the budget of {clock.seconds:g} s"
-    return unsolved("dynamic", why, bound, clock.began)
+    if not solved:
+        return unsolved("dynamic", f"no round was solved within the budget of {clock.seconds:g} s", bound, clock.began)
+    needed = clock.estimate(solved)
+    why = f"all {clock.rounds:,} rounds would take about {_duration(needed)}, and the budget is {clock.seconds:g} s"
+    return replace(unsolved("dynamic", why, bound, clock.began), needed=needed)
 
 
 def _estimated(
     parts: Sequence[_Part], clock: _RoundsClock, most: int, sampled: Callable[[int], _Part]
 ) -> Estimate | None:
-    """Estimate by rounds at equal distances: at most `most`, and as many as are solved in the time that passed before, or in `PATIENCE`.
-    None where these are too few, or some are not solved.
+    """Estimate by rounds at equal distances: at most `most`, and as many as are solved in the time that passed before, in `PATIENCE`, or in
+    `SAMPLED` of a budget that is shorter. None where these are too few, or some are not solved.
     """
     solved, spent = sum(p.solved for p in parts), clock.spent
-    in_time = int(solved / spent * min(clock.seconds - spent, max(spent, PATIENCE)))
+    usual = min(PATIENCE, SAMPLED * clock.seconds)
+    in_time = int(solved / spent * min(clock.seconds - spent, max(spent, usual)))
     count = min(in_time, most, clock.rounds // 2)
     if count < FEWEST_ROUNDS:
         return None

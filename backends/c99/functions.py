@@ -103,7 +103,7 @@ class _Body:
     def text(self) -> list[str]:
         doc = [f"/* {comment(self.function.doc)} */"] if self.function.doc else []
         unread = [f"    (void){p.name};" for p in self.function.body.params if p.name not in self.w.entries.read]
-        return [*doc, *self._head(), *unread, *map(str, [*self.w.rest_of_work(), *self.w.lines]), "}"]
+        return [*doc, *self._head(), *unread, *map(str, [*self.w.first(), *self.w.lines]), "}"]
 
     def _head(self) -> Iterator[str]:
         s, block = self.signature, self.function.body

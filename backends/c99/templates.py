@@ -258,14 +258,17 @@ HELPERS: dict[str, str] = {
     }
     return sum;
 }""",
-    "ahead": """void @ahead(const double *row, int from, int count) {
+    "ahead": """int @ahead(const double *row, int size, int asked) {
+    /* asks for 32 numbers more of the next round's row, behind this one; without a branch, which would stand in a loop */
+    const int more = asked < size ? asked : size;
 #if defined(__GNUC__)
-    for (int i = 0; i < count; i += 8) {
-        __builtin_prefetch((const void *)((uintptr_t)row + sizeof(double) * (uintptr_t)(from + i)));
+    for (int i = 0; i < 32; i += 8) {
+        __builtin_prefetch((const void *)((uintptr_t)row + sizeof(double) * (uintptr_t)(size + more + i)));
     }
 #else
-    (void)row, (void)from, (void)count;
+    (void)row;
 #endif
+    return more + 32;
 }""",
     "where": "double @where(int c, double a, double b) { return c ? a : b; }",
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",

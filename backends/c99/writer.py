@@ -55,13 +55,14 @@ class Signature:
 @dataclass
 class Writer:
     """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
-    which the next round's may be asked for, with their entries.
+    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were.
     """
 
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
     rows: Mapping[str, int] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)
     lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0
@@ -205,10 +206,17 @@ class Writer:
         self.rest = self.rest or self.fresh("rest")
         return self.rest
 
-    def rest_of_work(self) -> list[CodeLine]:
-        """Declaration of the part of the work space for called functions, once the function's own part is known."""
+    def asked(self, row: str) -> str:
+        """Variable that counts the entries of a row which are asked for."""
+        if row not in self.counts:
+            self.counts[row] = self.fresh(f"{row}_ahead")
+        return self.counts[row]
+
+    def first(self) -> list[CodeLine]:
+        """Declarations that are known once the function is written: its counts, and the part of the work space for called functions."""
         start = f"work + {self.used_work}" if self.used_work else "work"
-        return [CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else []
+        counts = [CodeLine(1, f"int {name} = 0;") for name in self.counts.values()]
+        return counts + ([CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else [])
 
 
 def in_rows(params: Sequence[str]) -> list[str]:

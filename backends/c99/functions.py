@@ -16,7 +16,7 @@ from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import given_up, picked_rows, stored
 from oco.compiler.ir.in_place import replaced_in_place
-from oco.compiler.ir.loop_groups import groups
+from oco.compiler.ir.loop_groups import groups, taken_over
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
@@ -137,7 +137,10 @@ class _Body:
     # equations
     def equations(self, block: Block) -> None:
         notes = self._notes(block)
-        for group in groups(block, self.stored, self.w.entries.made_by, self.mixed):
+        found = groups(block, self.stored, self.w.entries.made_by, self.mixed)
+        if block is self.function.body:
+            self._share_memory(taken_over(block, found, self.stored, self.w.entries.made_by))
+        for group in found:
             self.w.note = "; ".join(
                 n for e in group.equations if (n := notes.get(e.outs[0].name if e.outs else "", ""))
             )
@@ -146,6 +149,15 @@ class _Body:
             else:
                 self.w.entries.numbers |= group.numbers
                 together(self.w, group.shape, group.equations)
+
+    def _share_memory(self, over: Mapping[str, str]) -> None:
+        """Let arrays lie where others lay that are read no more: where the last of them does, if it is a result."""
+        for name in reversed(over):
+            if name in self.w.entries.places or name in self.w.shared:
+                self.w.shared[over[name]] = self.w.entries.places.get(name, self.w.shared.get(name, name))
+        for name, before in over.items():
+            if name not in self.w.entries.places and name not in self.w.shared:
+                self.w.shared[name] = self.w.shared.get(before, before)
 
     def _notes(self, block: Block) -> dict[str, str]:
         """Comments by the first result of their equation; those of results without a place wait for one that has."""

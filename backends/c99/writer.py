@@ -55,7 +55,8 @@ class Signature:
 @dataclass
 class Writer:
     """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
-    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were.
+    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were;
+    `shared` has the memory of arrays that lie where others lay.
     """
 
     entries: Entries
@@ -63,6 +64,7 @@ class Writer:
     taken: set[str]
     rows: Mapping[str, int] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
     lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0
@@ -140,6 +142,9 @@ class Writer:
     # places
     def place(self, var: Var) -> str:
         """C name of a variable that has a place, declared if it is an array that has none yet."""
+        if var.name in self.shared and var.name not in self.entries.places:
+            self.line(f"{c_type(var.type)} *const {var.name} = {self.shared[var.name]};")
+            self.entries.places[var.name] = var.name
         if var.name not in self.entries.places:
             self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name
         return self.entries.places[var.name]

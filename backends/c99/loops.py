@@ -14,7 +14,7 @@ from oco.backends.c99.vectors import c_type, is_vector, reduction, without_lanes
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
 from oco.compiler.ir.ops import POINTWISE
-from oco.compiler.ir.program import DType, Equation, Var
+from oco.compiler.ir.program import DType, Equation, Operand, Var
 from oco.compiler.ir.sums_in_parts import PARTS, parts_of
 
 Index = Sequence[str]
@@ -54,6 +54,8 @@ REDUCTIONS: dict[str, Reduction] = {
     "any": Reduction("false", "{0} |= {1};"),
     "all": Reduction("true", "{0} &= {1};"),
 }
+BESIDE_LOOKS = {"max": "{0} = @at_least({0}, {1});", "min": "{0} = @at_most({0}, {1});"}
+"""Steps of reductions that pass over NaN."""
 
 
 def _running(e: Equation) -> tuple[str, str]:
@@ -221,6 +223,7 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
     """Loops in which entry k of the last axis joins the running value k modulo `PARTS_OF_LONG`."""
     parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
     sums = [part for part in parts if part[0]]
+    looks = _looks_for_nan(w, [e for _, _, e in sums])
     for name, total, _ in sums:
         w.line(f"double {name}[{PARTS_OF_LONG}];")
         with w.loops((PARTS_OF_LONG,)) as part:
@@ -229,11 +232,27 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
 
         def turn(entry: str, part: str) -> None:
             for name, _, e in parts:
-                _entry_of_sums(w, e, f"{name}[{part}]" if name else "", [*before, *rows, entry])
+                looked = e.op in BESIDE_LOOKS and e.args[0] in looks
+                _entry_of_sums(w, e, f"{name}[{part}]" if name else "", [*before, *rows, entry], looked)
+            for x, nan in looks.items():
+                number = w.entry(x, [*before, *rows, entry]).code
+                w.line(f"{nan} |= {number} != {number} ? -1 : 0;")
 
         _in_turns(w, shape[-1], PARTS_OF_LONG, turn, partial(_ask_ahead, w, [e for _, _, e in parts]))
     for name, total, e in sums:
-        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{PARTS_OF_LONG}({name});")
+        nan = looks.get(e.args[0], "") if e.op in BESIDE_LOOKS else ""
+        joined = f"@{'sum' if e.op == 'matmul' else e.op}_of_{PARTS_OF_LONG}({name})"
+        w.line(f"{total} = {f'{nan} ? NAN : {joined}' if nan else joined};")
+
+
+def _looks_for_nan(w: Writer, sums: Sequence[Equation]) -> dict[Operand, str]:
+    """Declared variables that tell whether an array in memory holds NaN, for those whose largest or least entry is looked for."""
+    found: dict[Operand, str] = {}
+    for x in (e.args[0] for e in sums if e.op in BESIDE_LOOKS):
+        if x not in found and isinstance(x, Var) and x.name in w.entries.places:
+            found[x] = w.fresh("nan")
+            w.line(f"int64_t {found[x]} = 0;")
+    return found
 
 
 def _in_turns(
@@ -279,18 +298,18 @@ def _entrywise(w: Writer, e: Equation) -> Iterator[Equation]:
             yield from _entrywise(w, behind)
 
 
-def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:
-    """Statement of one turn of a loop of sums."""
+def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index, looked: bool = False) -> None:
+    """Statement of one turn of a loop of sums. `looked`: NaN is looked for beside it, so that a comparison need not."""
     if total:
-        w.line(_joined(w, e, total, index))
+        w.line(_joined(w, e, total, index, BESIDE_LOOKS[e.op] if looked else ""))
     else:
         _put(w, e.outs[0], index, w.entries.computed(e.outs[0], index))
 
 
-def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
-    """Statement by which the entry at an index joins its running value."""
+def _joined(w: Writer, e: Equation, total: str, index: Index, step: str = "") -> str:
+    """Statement by which the entry at an index joins its running value, by this step if one is given."""
     if e.op != "matmul":
-        return _running(e)[1].format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
+        return (step or _running(e)[1]).format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
     (a, b), rows = e.args, len(e.args[0].type.shape) - 1
     left, right = w.entry(a, [*index[:rows], index[-1]]), w.entry(b, [index[-1], *index[rows:-1]])
     return f"{total} += {left.at(Level.PRODUCT)} * {right.at(Level.UNARY)};"

@@ -191,7 +191,8 @@ HELPERS: dict[str, str] = {
     double s, t;
     memcpy(&s, &u, sizeof s);
     memcpy(&t, &v, sizeof t);
-    return x > 710.0 ? INFINITY : x < -746.0 ? 0.0 : p * s * t;
+    const double y = x < -746.0 ? 0.0 : p * s * t;
+    return x > 710.0 ? INFINITY : y;
 }""",
     "log": """double @log(double x) {
     /* log x = k log 2 + log(1 + f) with 1 + f between sqrt(1/2) and sqrt(2); the latter by a polynomial in f / (2 + f) */

@@ -55,7 +55,8 @@ class _Totals:
             args = tuple(self.reshaped(a, flat, results) for a in m.args)
             flat[m.outs[0]] = self.vector(m.outs[0])
             results.append(replace(m, args=args, outs=(flat[m.outs[0]],)))  # type: ignore[arg-type]
-        return [*results, replace(e, args=(self.reshaped(x, flat, results),))]
+        total = replace(e, args=(self.reshaped(x, flat, results),))
+        return [*results, total]
 
     def within(self, x: Operand, before: Sequence[Equation]) -> list[Equation]:
         """Operations entry by entry by which x is made, and that nothing else reads, in their order."""

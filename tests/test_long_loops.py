@@ -124,7 +124,12 @@ def chains(t: Tracer) -> dict[str, Callable[[Any, Any], Any]]:
         first, second = low * total, low + total
         return first * t.sum(second) + second * t.sum(first)
 
-    return {f.__name__: f for f in (along, read_again, at_other_places, two_of_one)}
+    def after_a_loop(x: Any, a: Any) -> Any:
+        (halved,) = t.while_(lambda w: t.max(w) > 1.0, lambda w: (w * 0.5,), (x * a,))
+        mid = halved * t.sum(halved)
+        return t.gather(mid, (N - 1) - t.iota(N)) + t.sum(mid)
+
+    return {f.__name__: f for f in (along, read_again, at_other_places, two_of_one, after_a_loop)}
 
 
 @needs_compiler

@@ -101,7 +101,10 @@ def _picks(e: Equation) -> bool:
 
 def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
     """Source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
-    name, program = module_name(program.name), _after("dead-code", divide_less(sum_in_parts(flatten_totals(program))), skip)
+    name, program = (
+        module_name(program.name),
+        _after("dead-code", divide_less(sum_in_parts(flatten_totals(program))), skip),
+    )
     many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
     stepped = _after("common-subexpressions", with_whole_round(many or program), skip)

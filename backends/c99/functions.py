@@ -151,13 +151,16 @@ class _Body:
                 together(self.w, group.shape, group.equations)
 
     def _share_memory(self, over: Mapping[str, str]) -> None:
-        """Let arrays lie where others lay that are read no more: where the last of them does, if it is a result."""
+        """Let arrays lie where others lay that are read no more: all where the last of them does, if that is a result, else where the
+        first does.
+        """
+        shared = self.w.shared
         for name in reversed(over):
-            if name in self.w.entries.places or name in self.w.shared:
-                self.w.shared[over[name]] = self.w.entries.places.get(name, self.w.shared.get(name, name))
+            if name in shared or name in self.w.entries.places:
+                shared[over[name]] = shared.get(name, name)
         for name, before in over.items():
-            if name not in self.w.entries.places and name not in self.w.shared:
-                self.w.shared[name] = self.w.shared.get(before, before)
+            if name not in shared and name not in self.w.entries.places:
+                shared[name] = shared.get(before, before)
 
     def _notes(self, block: Block) -> dict[str, str]:
         """Comments by the first result of their equation; those of results without a place wait for one that has."""

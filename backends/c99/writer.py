@@ -55,8 +55,8 @@ class Signature:
 @dataclass
 class Writer:
     """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
-    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were;
-    `shared` has the memory of arrays that lie where others lay.
+    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were; `shared`
+    names for arrays that lie where another does that other.
     """
 
     entries: Entries
@@ -143,7 +143,7 @@ class Writer:
     def place(self, var: Var) -> str:
         """C name of a variable that has a place, declared if it is an array that has none yet."""
         if var.name in self.shared and var.name not in self.entries.places:
-            self.line(f"{c_type(var.type)} *const {var.name} = {self.shared[var.name]};")
+            self.line(f"{c_type(var.type)} *const {var.name} = {self.entries.places[self.shared[var.name]]};")
             self.entries.places[var.name] = var.name
         if var.name not in self.entries.places:
             self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name

@@ -13,17 +13,19 @@ from dataclasses import dataclass, replace
 
 from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.ops import OPS, VIEWS
-from oco.compiler.ir.program import Block, DType, Equation, Operand, Program, Var
+from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 
 TOTALS = frozenset({"sum", "max", "min"})
 
 
 def flatten_totals(program: Program) -> Program:
-    """The program with `sum(reshape(x))` in the place of `sum(x)` over all axes, where rows have fewer entries than `LONG` and x has more."""
-    return map_functions(
-        program, lambda f: replace(f, body=_Totals(Counter(read_by(f.body)), free_names(f, program)).block(f.body))
-    )
+    """The program with `sum(reshape(x))` in the place of `sum(x)` over all axes, where x has `LONG` entries in rows of fewer."""
+
+    def flattened(f: Function) -> Function:
+        return replace(f, body=_Totals(Counter(read_by(f.body)), free_names(f, program)).block(f.body))
+
+    return map_functions(program, flattened)
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,20 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
+from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import all_functions, blocks_of, bound_names, equations_of, map_functions, substitute
 
-LONG = 64
-"""Entries of an array that is worth a pass over memory less."""
 MOST_ENTRIES = 4096
 """Entries of an array above which functions that are not needed at once take turns in the same memory."""
 
 
 def inline_single_calls(program: Program) -> Program:
     """Write functions that call none in the place of their only calls, where these stand outside loops in what others call."""
-    everywhere = Counter(e.attr("function") for f in all_functions(program) for e in equations_of(f.body) if e.op == "call")
+    everywhere = Counter(
+        e.attr("function") for f in all_functions(program) for e in equations_of(f.body) if e.op == "call"
+    )
     once = {e.attr("function") for f in program.entries for e in f.body.equations if e.op == "call"}
     for function in program.functions:
         if everywhere[function.name] == 1 and function.name in once and _pays(function):
@@ -39,42 +40,37 @@ def _pays(function: Function) -> bool:
 
 
 def _without(program: Program, function: Function) -> Program:
-    """The program with this function in the place of its calls."""
+    """The program with this function in the place of its call."""
     taken = {g.var.name for g in program.constants} | {f.name for f in program.functions}
     left = replace(program, functions=tuple(f for f in program.functions if f.name != function.name))
     return map_functions(left, lambda f: replace(f, body=_inlined(f.body, function, {*taken, *bound_names(f.body)})))
 
 
 def _inlined(block: Block, function: Function, taken: Collection[str]) -> Block:
-    """A block with the body of a function in the place of a call of it, at any depth."""
-    equations = list[Equation]()
+    """A block with the body of a function in the place of a call of it."""
     for k, e in enumerate(block.equations):
         if e.op == "call" and e.attr("function") == function.name:
             own, values = _body(e, function, taken)
             rest = substitute(Block((), block.equations[k + 1 :], block.results), values)
-            return Block(block.params, (*equations, *own, *rest.equations), rest.results)
-        equations.append(e.having(e.args, tuple(_inlined(b, function, taken) for b in e.blocks)))
-    return replace(block, equations=tuple(equations))
+            return Block(block.params, (*block.equations[:k], *own, *rest.equations), rest.results)
+    return block
 
 
 def _body(call: Equation, function: Function, taken: Collection[str]) -> tuple[list[Equation], dict[str, Operand]]:
-    """Equations of a call, and what stands for those of its results that they do not bind."""
+    """Equations of a call, and what stands for its results."""
     body, used = function.body, set(taken)
     values: dict[str, Operand] = {p.name: a for p, a in zip(body.params, call.args, strict=True)}
     made = {v.name for e in body.equations for v in e.outs}
-    left = list[tuple[Var, Operand]]()
     for out, result in zip(call.outs, body.results, strict=True):
-        if isinstance(result, Var) and result.name in made and result.name not in values:
-            values[result.name] = out
-        else:
-            left.append((out, result))
+        if isinstance(result, Var) and result.name in made:
+            values.setdefault(result.name, out)
     for v in (v for b in blocks_of(body) for v in (*b.params, *(v for e in b.equations for v in e.outs))):
         if v.name not in values:
-            name = identifier(v.name, used)
-            used.add(name)
-            values[v.name] = Var(name, v.type)
+            values[v.name] = Var(identifier(v.name, used), v.type)
+            used.add(values[v.name].name)  # type: ignore[union-attr]
     own = list(substitute(Block((), body.equations, ()), values).equations)
     if own:
-        note = "; ".join(n for n in (call.note, function.doc, own[0].note) if n)
-        own[0] = replace(own[0], note=note)
-    return own, {out.name: values.get(r.name, r) if isinstance(r, Var) else r for out, r in left}
+        notes = [n for n in (call.note, function.doc.removesuffix("."), own[0].note) if n]
+        own[0] = replace(own[0], note="; ".join(notes))
+    stands = {o.name: values.get(r.name, r) if isinstance(r, Var) else r for o, r in zip(call.outs, body.results)}
+    return own, stands

@@ -150,7 +150,7 @@ class _Body:
                 self.w.entries.numbers |= group.numbers
                 together(self.w, group.shape, group.equations)
 
-    def _share_memory(self, over: Mapping[str, str]) -> None:
+    def _share_memory(self, over: dict[str, str]) -> None:
         """Let arrays lie where others lay that are read no more: all where the last of them does, if that is a result, else where the
         first does.
         """

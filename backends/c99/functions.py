@@ -137,10 +137,10 @@ class _Body:
     # equations
     def equations(self, block: Block) -> None:
         notes = self._notes(block)
-        found = groups(block, self.stored, self.w.entries.made_by, self.mixed)
+        loops = groups(block, self.stored, self.w.entries.made_by, self.mixed)
         if block is self.function.body:
-            self._share_memory(taken_over(block, found, self.stored, self.w.entries.made_by))
-        for group in found:
+            self.w.share_memory(taken_over(block, loops, self.stored, self.w.entries.made_by))
+        for group in loops:
             self.w.note = "; ".join(
                 n for e in group.equations if (n := notes.get(e.outs[0].name if e.outs else "", ""))
             )
@@ -149,18 +149,6 @@ class _Body:
             else:
                 self.w.entries.numbers |= group.numbers
                 together(self.w, group.shape, group.equations)
-
-    def _share_memory(self, over: dict[str, str]) -> None:
-        """Let arrays lie where others lay that are read no more: all where the last of them does, if that is a result, else where the
-        first does.
-        """
-        shared = self.w.shared
-        for name in reversed(over):
-            if name in shared or name in self.w.entries.places:
-                shared[over[name]] = shared.get(name, name)
-        for name, before in over.items():
-            if name not in shared and name not in self.w.entries.places:
-                shared[name] = shared.get(before, before)
 
     def _notes(self, block: Block) -> dict[str, str]:
         """Comments by the first result of their equation; those of results without a place wait for one that has."""

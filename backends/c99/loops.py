@@ -247,12 +247,12 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
 
 def _looks_for_nan(w: Writer, sums: Sequence[Equation]) -> dict[Operand, str]:
     """Declared variables that tell whether an array in memory holds NaN, for those whose largest or least entry is looked for."""
-    found: dict[Operand, str] = {}
+    names: dict[Operand, str] = {}
     for x in (e.args[0] for e in sums if e.op in BESIDE_LOOKS):
-        if x not in found and isinstance(x, Var) and x.name in w.entries.places:
-            found[x] = w.fresh("nan")
-            w.line(f"int64_t {found[x]} = 0;")
-    return found
+        if x not in names and isinstance(x, Var) and x.name in w.entries.places:
+            names[x] = w.fresh("nan")
+            w.line(f"int64_t {names[x]} = 0;")
+    return names
 
 
 def _in_turns(

@@ -149,6 +149,17 @@ class Writer:
             self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name
         return self.entries.places[var.name]
 
+    def share_memory(self, over: dict[str, str]) -> None:
+        """Let arrays, in their order, lie where others lay that are read no more: all where the last of them does, if that is a
+        result, else where the first does.
+        """
+        for name in reversed(over):
+            if name in self.shared or name in self.entries.places:
+                self.shared[over[name]] = self.shared.get(name, name)
+        for name, before in over.items():
+            if name not in self.shared and name not in self.entries.places:
+                self.shared[name] = self.shared.get(before, before)
+
     def array(self, name: str, made: Type) -> str:
         """Declare an array: on the stack, or in the work space if it is large."""
         size = max(math.prod(without_lanes(made.shape)), 1)

@@ -62,12 +62,12 @@ class _Totals:
 
     def within(self, x: Operand, before: Sequence[Equation]) -> list[Equation]:
         """Operations entry by entry by which x is made, and that nothing else reads, in their order."""
-        counts, found = Counter([x]), list[Equation]()
+        counts, operations = Counter([x]), list[Equation]()
         for m in reversed(before):
             if len(m.outs) == 1 and 0 < counts[m.outs[0]] == self.reads[m.outs[0].name] and _is_entrywise(m):
                 counts.update(m.args)
-                found.append(m)
-        return found[::-1]
+                operations.append(m)
+        return operations[::-1]
 
     def reshaped(self, a: Operand, flat: dict[Operand, Operand], results: list[Equation]) -> Operand:
         """An operand as a vector, of which numbers have no need."""

@@ -98,15 +98,15 @@ def groups(
 
 
 def taken_over(
-    block: Block, found: Sequence[LoopGroup], stored: Collection[str], made_by: Mapping[str, Equation]
+    block: Block, loops: Sequence[LoopGroup], stored: Collection[str], made_by: Mapping[str, Equation]
 ) -> dict[str, str]:
     """Long arrays that a loop reads last, entry by entry, by the name of an array that it makes of them: this may lie where they lay."""
     reads = _Grouping(stored, made_by, False)
-    made = {v.name: k for k, group in enumerate(found) for e in group.equations for v in e.outs}
-    last = {name: k for k, group in enumerate(found) for e in group.equations for name in reads.reads(e)}
-    last |= dict.fromkeys(reads.read_by_results(block), len(found))
+    made = {v.name: k for k, group in enumerate(loops) for e in group.equations for v in e.outs}
+    last = {name: k for k, group in enumerate(loops) for e in group.equations for name in reads.reads(e)}
+    last |= dict.fromkeys(reads.read_by_results(block), len(loops))
     results: dict[str, str] = {}
-    for k, group in enumerate(found):
+    for k, group in enumerate(loops):
         for place, e in enumerate(group.equations):
             if not _makes_long_array(e, group):
                 continue

@@ -17,7 +17,7 @@ from oco.backends.c99.return_codes import quoted
 from oco.backends.c99.writer import LARGEST_ON_STACK
 from oco.backends.contract import Contract, Range
 from oco.compiler.evidence.watched_streams import ALARM, REFUTED
-from oco.compiler.ir.program import DType, Literal, Type, Var
+from oco.compiler.ir.program import DType, Literal, Type
 
 _MOST = np.finfo(np.float64).max
 LARGEST_ROW = 1 << 20  # numbers of a learner whose rows are tested together: counts stay within int
@@ -87,9 +87,8 @@ class EntryPoints:
         yield f"{self.heads['decide']} {{"
         targets = [d.name if d.type.shape else f"*{d.name}" for d in self.of.decisions]
         yield from self._rule("decide", [*self._state(), *(n.name for n in self.of.draws)], targets)
-        state = {p.name for p in self.of.program.decide.body.params[: len(self.of.state)]}
-        for d, result in zip(self.of.decisions, self.of.program.decide.body.results):
-            tested = isinstance(result, Var) and result.name in state  # by the step of the round before
+        for d in self.of.decisions:
+            tested = d.name in self.of.held  # by the step of the round before
             first = f"self->{self.of.state[0].name} == 1" if tested else ""
             yield from not_finite(d, d.name if d.type.shape else f"*{d.name}", d.size, "-1", first)
         yield f"    self->{self.of.decided} = self->{self.of.state[0].name};"

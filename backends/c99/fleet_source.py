@@ -17,6 +17,7 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.flat_totals import flatten_totals
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import LARGEST_IN_CACHE
 from oco.compiler.ir.ops import OPS
@@ -100,7 +101,10 @@ def _picks(e: Equation) -> bool:
 
 def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
     """Source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
-    name, program = module_name(program.name), _after("dead-code", divide_less(sum_in_parts(program)), skip)
+    name, program = (
+        module_name(program.name),
+        _after("dead-code", divide_less(sum_in_parts(flatten_totals(program))), skip),
+    )
     many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
     stepped = _after("common-subexpressions", with_whole_round(many or program), skip)

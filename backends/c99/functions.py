@@ -16,7 +16,7 @@ from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import given_up, picked_rows, stored
 from oco.compiler.ir.in_place import replaced_in_place
-from oco.compiler.ir.loop_groups import groups
+from oco.compiler.ir.loop_groups import groups, taken_over
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
@@ -103,7 +103,7 @@ class _Body:
     def text(self) -> list[str]:
         doc = [f"/* {comment(self.function.doc)} */"] if self.function.doc else []
         unread = [f"    (void){p.name};" for p in self.function.body.params if p.name not in self.w.entries.read]
-        return [*doc, *self._head(), *unread, *map(str, [*self.w.rest_of_work(), *self.w.lines]), "}"]
+        return [*doc, *self._head(), *unread, *map(str, [*self.w.first(), *self.w.lines]), "}"]
 
     def _head(self) -> Iterator[str]:
         s, block = self.signature, self.function.body
@@ -137,7 +137,10 @@ class _Body:
     # equations
     def equations(self, block: Block) -> None:
         notes = self._notes(block)
-        for group in groups(block, self.stored, self.w.entries.made_by, self.mixed):
+        loops = groups(block, self.stored, self.w.entries.made_by, self.mixed)
+        if block is self.function.body:
+            self.w.share_memory(taken_over(block, loops, self.stored, self.w.entries.made_by))
+        for group in loops:
             self.w.note = "; ".join(
                 n for e in group.equations if (n := notes.get(e.outs[0].name if e.outs else "", ""))
             )

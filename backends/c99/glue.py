@@ -13,7 +13,8 @@ def glue(source: CSource) -> str:
 
     glue_decide(self, addresses of draws, decisions side by side); glue_measure(self, decisions, inputs, measured), where measured is
     loss, g, h side by side, and nothing is read or written where an input is out of bounds (its place, else 0); then
-    glue_observe(self, addresses of inputs, of draws).
+    glue_observe(self, addresses of inputs, of draws). Where all decisions lie in the state, glue_measure takes them from there, and
+    `decisions` is not read.
     """
     of = source.interface
     if of.program.measure is None:
@@ -21,11 +22,19 @@ def glue(source: CSource) -> str:
     return "\n".join([*_one(of), ""])
 
 
+def holds_decisions(of: Interface) -> bool:
+    """True where all decisions of a round lie in the state until it ends."""
+    return len(of.held) == len(of.decisions)
+
+
 def _one(of: Interface) -> Iterator[str]:
     inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}]") for k, n in enumerate(of.inputs)]
     draws = [_entry(n, f"(const {n.c_type} *)draws[{k}]") for k, n in enumerate(of.draws)]
     given = _side_by_side(of.decisions, "decisions")
-    values = [_entry(d, p) for p, d in zip(given, of.decisions)]
+    if holds_decisions(of):
+        values = [f"((const {of.name} *)self)->{of.held[d.name].name}" for d in of.decisions]
+    else:
+        values = [_entry(d, p) for p, d in zip(given, of.decisions)]
     yield from _function(
         of,
         "int64_t",
@@ -47,6 +56,7 @@ def _one(of: Interface) -> Iterator[str]:
         "glue_measure",
         "void *self, const double *decisions, const void *const *inputs, double *measured",
         [
+            "(void)decisions;",
             f"const int64_t wrong = {of.name}_check({', '.join(inputs)});",
             f"if (wrong == 0) {{ {of.name}_measure({', '.join(['self', *values, *inputs, *measured])}); }}",
             "return wrong;",

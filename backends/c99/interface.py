@@ -13,7 +13,7 @@ from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.evidence.watched_streams import ALARM
 from oco.compiler.ir.names import identifier
-from oco.compiler.ir.program import Field, Program, Type
+from oco.compiler.ir.program import Field, Program, Type, Var
 
 PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate", "alarm")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
@@ -112,6 +112,14 @@ class Interface:
     def decisions(self) -> list[Named]:
         """Decisions in the program's order."""
         return self._named(self.program.decision, set())
+
+    @cached_property
+    def held(self) -> dict[str, Named]:
+        """Decisions that `decide` copies out of the state as they are, by name, with their fields."""
+        body = self.program.decide.body
+        fields = {p.name: n for p, n in zip(body.params, self.state)}
+        own = zip(self.decisions, body.results)
+        return {d.name: fields[r.name] for d, r in own if isinstance(r, Var) and r.name in fields}
 
     @cached_property
     def proof(self) -> list[Named]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.c99.build import stepper
+from oco.backends.c99.glue import holds_decisions
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
@@ -71,7 +72,8 @@ class NativeLearner(Learner):
         parts = np.split(numbers, np.cumsum([size for size, _ in draws])[:-1]) if draws else []
         answered, drawn = self._answered, self._drawn
         random = numbers, self._random.bit_generator
-        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts, draws, *random)
+        held = holds_decisions(native.source.interface)
+        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts, draws, *random, held)
         self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
         self._answered, self._drawn = answered, drawn
         self.__dict__.update(decide=self._quick.decide)

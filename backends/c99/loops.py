@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from oco.backends.c99.vectors import c_type, is_vector, reduction, without_lanes
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
 from oco.compiler.ir.ops import POINTWISE
-from oco.compiler.ir.program import DType, Equation, Var
+from oco.compiler.ir.program import DType, Equation, Operand, Var
 from oco.compiler.ir.sums_in_parts import PARTS, parts_of
 
 Index = Sequence[str]
@@ -22,7 +22,7 @@ Shape = Sequence[int]
 PARTS_OF_LONG = 32
 """Running values among which a long sum takes turns."""
 FETCHED_AHEAD = 512
-"""Entries from which a row of data lies on several pages, at whose ends processors stop to fetch ahead on their own."""
+"""Entries from which a round's data lie on several pages, at whose ends processors stop to fetch ahead on their own."""
 FEW = 8
 """Entries from which a look for NaN in vectors takes less than one beside each comparison."""
 TAKES_LONG = frozenset({"exp", "log", "log1p", "expm1", "pow"})
@@ -54,6 +54,8 @@ REDUCTIONS: dict[str, Reduction] = {
     "any": Reduction("false", "{0} |= {1};"),
     "all": Reduction("true", "{0} &= {1};"),
 }
+BESIDE_LOOKS = {"max": "{0} = @at_least({0}, {1});", "min": "{0} = @at_most({0}, {1});"}
+"""Steps of reductions that pass over NaN."""
 
 
 def _running(e: Equation) -> tuple[str, str]:
@@ -65,9 +67,10 @@ def _running(e: Equation) -> tuple[str, str]:
 
 
 def rows_ahead(inputs: Iterable[Var]) -> dict[str, int]:
-    """Entries of the inputs that are long rows of numbers, by name."""
+    """Entries of the inputs that are long rows of numbers, by name, where these are many in a round."""
     sizes = {p.name: math.prod(p.type.shape) for p in inputs if c_type(p.type) == "double"}
-    return {name: size for name, size in sizes.items() if size >= FETCHED_AHEAD}
+    long = {name: size for name, size in sizes.items() if size >= LONG}
+    return long if sum(long.values()) >= FETCHED_AHEAD else {}
 
 
 def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
@@ -220,6 +223,7 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
     """Loops in which entry k of the last axis joins the running value k modulo `PARTS_OF_LONG`."""
     parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
     sums = [part for part in parts if part[0]]
+    looks = _looks_for_nan(w, [e for _, _, e in sums])
     for name, total, _ in sums:
         w.line(f"double {name}[{PARTS_OF_LONG}];")
         with w.loops((PARTS_OF_LONG,)) as part:
@@ -228,12 +232,27 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
 
         def turn(entry: str, part: str) -> None:
             for name, _, e in parts:
-                _entry_of_sums(w, e, f"{name}[{part}]" if name else "", [*before, *rows, entry])
+                looked = e.op in BESIDE_LOOKS and e.args[0] in looks
+                _entry_of_sums(w, e, f"{name}[{part}]" if name else "", [*before, *rows, entry], looked)
+            for x, nan in looks.items():
+                number = w.entry(x, [*before, *rows, entry]).code
+                w.line(f"{nan} |= {number} != {number} ? -1 : 0;")
 
-        ahead = partial(_ask_ahead, w, length=shape[-1], axes=len(shape), equations=[e for _, _, e in parts])
-        _in_turns(w, shape[-1], PARTS_OF_LONG, turn, ahead)
+        _in_turns(w, shape[-1], PARTS_OF_LONG, turn, partial(_ask_ahead, w, [e for _, _, e in parts]))
     for name, total, e in sums:
-        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{PARTS_OF_LONG}({name});")
+        nan = looks.get(e.args[0], "") if e.op in BESIDE_LOOKS else ""
+        joined = f"@{'sum' if e.op == 'matmul' else e.op}_of_{PARTS_OF_LONG}({name})"
+        w.line(f"{total} = {f'{nan} ? NAN : {joined}' if nan else joined};")
+
+
+def _looks_for_nan(w: Writer, sums: Sequence[Equation]) -> dict[Operand, str]:
+    """Declared variables that tell whether an array in memory holds NaN, for those whose largest or least entry is looked for."""
+    names: dict[Operand, str] = {}
+    for x in (e.args[0] for e in sums if e.op in BESIDE_LOOKS):
+        if x not in names and isinstance(x, Var) and x.name in w.entries.places:
+            names[x] = w.fresh("nan")
+            w.line(f"int64_t {names[x]} = 0;")
+    return names
 
 
 def _in_turns(
@@ -241,14 +260,14 @@ def _in_turns(
     length: int,
     count: int,
     turn: Callable[[str, str], None],
-    ahead: Callable[[str], None] = lambda block: None,
+    ahead: Callable[[], None] = lambda: None,
 ) -> None:
     """Loops over the entries of an axis, `count` of them a block. `turn` writes what is done with an entry k and the part k modulo `count`,
     `ahead` what is done before a block.
     """
     whole, block = length // count * count, w.fresh("i", "j", "k", "l", "m")
     with w.braces(f"for (int {block} = 0; {block} < {whole}; {block} += {count})"):
-        ahead(block)
+        ahead()
         with w.loops((count,)) as (part,):
             turn(f"{block} + {part}", part)
     w.taken.discard(block)
@@ -257,37 +276,40 @@ def _in_turns(
             turn(f"{whole} + {part}", part)
 
 
-def _ask_ahead(w: Writer, block: str, length: int, axes: int, equations: Sequence[Equation]) -> None:
-    """Statements that ask for the next round's rows, once in a function: where memory is idle since each turn computes for long.
+def _ask_ahead(w: Writer, equations: Sequence[Equation]) -> None:
+    """Statements that ask for more of the next round's rows, in a loop that computes for long or reads no row: memory is idle then.
 
     Rows of many rounds lie one after the other; where they do not, what is asked for is not used, and nothing faults.
     """
-    count = PARTS_OF_LONG
-    rows = {name: size for name, size in w.rows.items() if size // count == length // count}
-    if rows and axes == 1 and any(_takes_long(w, e) for e in equations):
-        for name, size in rows.items():
-            w.line(f"@ahead({name}, {size} + {block}, {count});")
-        w.rows = {}
+    inside = [i for e in equations for i in _entrywise(w, e)]
+    reads_rows = any(isinstance(a, Var) and a.name in w.rows for e in inside for a in e.args)
+    if reads_rows and not any(e.op in TAKES_LONG for e in inside):
+        return
+    for name, size in w.rows.items():
+        w.line(f"{w.asked(name)} = @ahead({name}, {size}, {w.asked(name)});")
 
 
-def _takes_long(w: Writer, e: Equation) -> bool:
-    """True where an entry of an equation takes an operation of `TAKES_LONG`."""
-    inside = [w.entries.made_by.get(a.name) for a in e.args if isinstance(a, Var) and a.name not in w.entries.places]
-    return e.op in TAKES_LONG or any(_takes_long(w, i) for i in inside if i is not None)
+def _entrywise(w: Writer, e: Equation) -> Iterator[Equation]:
+    """An equation of a loop, and those by which its entries are computed there."""
+    yield e
+    for a in e.args:
+        behind = w.entries.made_by.get(a.name) if isinstance(a, Var) and a.name not in w.entries.places else None
+        if behind is not None:
+            yield from _entrywise(w, behind)
 
 
-def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:
-    """Statement of one turn of a loop of sums."""
+def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index, looked: bool = False) -> None:
+    """Statement of one turn of a loop of sums. `looked`: NaN is looked for beside it, so that a comparison need not."""
     if total:
-        w.line(_joined(w, e, total, index))
+        w.line(_joined(w, e, total, index, BESIDE_LOOKS[e.op] if looked else ""))
     else:
         _put(w, e.outs[0], index, w.entries.computed(e.outs[0], index))
 
 
-def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
-    """Statement by which the entry at an index joins its running value."""
+def _joined(w: Writer, e: Equation, total: str, index: Index, step: str = "") -> str:
+    """Statement by which the entry at an index joins its running value, by this step if one is given."""
     if e.op != "matmul":
-        return _running(e)[1].format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
+        return (step or _running(e)[1]).format(total, w.entry(e.args[0], index).at(Level.COMPARISON))
     (a, b), rows = e.args, len(e.args[0].type.shape) - 1
     left, right = w.entry(a, [*index[:rows], index[-1]]), w.entry(b, [index[-1], *index[rows:-1]])
     return f"{total} += {left.at(Level.PRODUCT)} * {right.at(Level.UNARY)};"

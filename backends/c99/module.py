@@ -27,6 +27,7 @@ from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.round_work import work_of
+from oco.compiler.ir.flat_totals import flatten_totals
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
@@ -68,7 +69,8 @@ def emit(
     single = arithmetic.single
     name, program = module_name(program.name), replace(program, slopes=None)
     program = in_single(program) if single else program
-    program = sum_in_parts(program)
+    rows = _row_lengths(program)
+    program = sum_in_parts(flatten_totals(program))
     program = lower(rows_in_lanes(divide_less(program, skip), LANE) if vectors else program, skip)
     text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name, arithmetic=arithmetic)
     ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None
@@ -88,7 +90,7 @@ def emit(
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
-        *_to_compilers(program),
+        *_to_compilers(rows | ({LANE} & _row_lengths(program))),
         "",
         *heads,
         *body,
@@ -113,16 +115,22 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | 
     yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {size:,} bytes. Nothing is allocated. */"
 
 
-def _to_compilers(program: Program) -> Iterator[str]:
-    """Lines that tell gcc how to find vectors: it takes a maximum of a minimum apart into branches before it looks for them."""
-    longest = max((n for f in all_functions(program) for v in _bound(f.body) for n in v.type.shape[-1:]), default=0)
+def _to_compilers(rows: Collection[int]) -> Iterator[str]:
+    """Lines that tell gcc how to find vectors, by the lengths of rows: it takes a maximum of a minimum apart into branches before it
+    looks for them.
+    """
     yield "#if defined(__GNUC__) && !defined(__clang__)"
     yield '#pragma GCC optimize("no-thread-jumps") /* a maximum of a minimum is two instructions, and no branches */'
-    if longest < SHORT:
+    if max(rows, default=0) < SHORT:
         yield "#if defined(__AVX512F__)"
         yield '#pragma GCC target("prefer-vector-width=256") /* rows are short */'
         yield "#endif"
     yield "#endif"
+
+
+def _row_lengths(program: Program) -> set[int]:
+    """Lengths of the rows of a program's arrays."""
+    return {n for f in all_functions(program) for v in _bound(f.body) for n in v.type.shape[-1:]}
 
 
 def _bound(block: Block) -> Iterator[Var]:

@@ -49,6 +49,7 @@ typedef struct {
     decide_function decide;
     observe_function observe;
     measure_function measure;
+    int held; /* the decisions lie in the struct until the round ends, where `measure` finds them */
     int inputs, decisions;
     Form *forms; /* inputs, then decisions */
     double *space; /* the decisions, side by side */
@@ -370,15 +371,18 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) ||
-        s->decide(s->self, drawn(s), s->space) != 0) {
+    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers)) {
+        return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
+    }
+    const void *const *draws = drawn(s);
+    if ((!s->held || is_watched(round)) && s->decide(s->self, draws, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Feedback *w = new_feedback(s);
     if (!w) {
         return NULL;
     }
-    if (s->measure(s->self, s->space, inputs, w->values) != 0 || s->observe(s->self, inputs, s->places) != 0) {
+    if (s->measure(s->self, s->space, inputs, w->values) != 0 || s->observe(s->self, inputs, draws) != 0) {
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
@@ -462,8 +466,9 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     unsigned long long decide, observe, measure;
     long long horizon;
     Py_ssize_t constraints, equalities;
-    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!LnnO!O!O", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
-                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random)) {
+    int held;
+    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!LnnO!O!Op", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &held)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS || PyTuple_GET_SIZE(draws) > MOST_INPUTS) {
@@ -487,6 +492,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->self = PyArray_DATA((PyArrayObject *)memory);
     s->round = s->self;
     s->horizon = horizon;
+    s->held = held;
     s->decide = (decide_function)(uintptr_t)decide;
     s->observe = (observe_function)(uintptr_t)observe;
     s->measure = (measure_function)(uintptr_t)measure;

@@ -191,7 +191,8 @@ HELPERS: dict[str, str] = {
     double s, t;
     memcpy(&s, &u, sizeof s);
     memcpy(&t, &v, sizeof t);
-    return x > 710.0 ? INFINITY : x < -746.0 ? 0.0 : p * s * t;
+    const double y = x < -746.0 ? 0.0 : p * s * t;
+    return x > 710.0 ? INFINITY : y;
 }""",
     "log": """double @log(double x) {
     /* log x = k log 2 + log(1 + f) with 1 + f between sqrt(1/2) and sqrt(2); the latter by a polynomial in f / (2 + f) */
@@ -258,14 +259,17 @@ HELPERS: dict[str, str] = {
     }
     return sum;
 }""",
-    "ahead": """void @ahead(const double *row, int from, int count) {
+    "ahead": """int @ahead(const double *row, int size, int asked) {
+    /* asks for 32 numbers more of the next round's row, behind this one; without a branch, which would stand in a loop */
+    const int more = asked < size ? asked : size;
 #if defined(__GNUC__)
-    for (int i = 0; i < count; i += 8) {
-        __builtin_prefetch((const void *)((uintptr_t)row + sizeof(double) * (uintptr_t)(from + i)));
+    for (int i = 0; i < 32; i += 8) {
+        __builtin_prefetch((const void *)((uintptr_t)row + sizeof(double) * (uintptr_t)(size + more + i)));
     }
 #else
-    (void)row, (void)from, (void)count;
+    (void)row;
 #endif
+    return more + 32;
 }""",
     "where": "double @where(int c, double a, double b) { return c ? a : b; }",
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",

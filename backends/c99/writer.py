@@ -55,13 +55,16 @@ class Signature:
 @dataclass
 class Writer:
     """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
-    which the next round's may be asked for, with their entries.
+    which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were; `shared`
+    names for arrays that lie where another does that other.
     """
 
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
     rows: Mapping[str, int] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)
+    shared: dict[str, str] = field(default_factory=dict)
     lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0
@@ -139,9 +142,23 @@ class Writer:
     # places
     def place(self, var: Var) -> str:
         """C name of a variable that has a place, declared if it is an array that has none yet."""
+        if var.name in self.shared and var.name not in self.entries.places:
+            self.line(f"{c_type(var.type)} *const {var.name} = {self.entries.places[self.shared[var.name]]};")
+            self.entries.places[var.name] = var.name
         if var.name not in self.entries.places:
             self.entries.places[var.name] = self.array(var.name, var.type) if var.type.shape else var.name
         return self.entries.places[var.name]
+
+    def share_memory(self, over: dict[str, str]) -> None:
+        """Let arrays, in their order, lie where others lay that are read no more: all where the last of them does, if that is a
+        result, else where the first does.
+        """
+        for name in reversed(over):
+            if name in self.shared or name in self.entries.places:
+                self.shared[over[name]] = self.shared.get(name, name)
+        for name, before in over.items():
+            if name not in self.shared and name not in self.entries.places:
+                self.shared[name] = self.shared.get(before, before)
 
     def array(self, name: str, made: Type) -> str:
         """Declare an array: on the stack, or in the work space if it is large."""
@@ -205,10 +222,17 @@ class Writer:
         self.rest = self.rest or self.fresh("rest")
         return self.rest
 
-    def rest_of_work(self) -> list[CodeLine]:
-        """Declaration of the part of the work space for called functions, once the function's own part is known."""
+    def asked(self, row: str) -> str:
+        """Variable that counts the entries of a row which are asked for."""
+        if row not in self.counts:
+            self.counts[row] = self.fresh(f"{row}_ahead")
+        return self.counts[row]
+
+    def first(self) -> list[CodeLine]:
+        """Declarations that are known once the function is written: its counts, and the part of the work space for called functions."""
         start = f"work + {self.used_work}" if self.used_work else "work"
-        return [CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else []
+        counts = [CodeLine(1, f"int {name} = 0;") for name in self.counts.values()]
+        return counts + ([CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else [])
 
 
 def in_rows(params: Sequence[str]) -> list[str]:

@@ -26,13 +26,22 @@ class NotFinite(ArithmeticError):
         self.name = name
 
 
+_MOST_ALONE = 10_000
+"""Entries of an inner product up to which BLAS takes it in this thread; it wakes others for more, which then wait at full speed."""
+
+
+def _size(flat: Any) -> Any:
+    """Number that is not finite where an entry of a vector is not."""
+    return flat.dot(flat) if len(flat) <= _MOST_ALONE else flat.sum()
+
+
 def finite(names: Iterable[str], values: Any, before: Sequence[Any] = ()) -> Any:
     """Values, if all of them are finite; raises NotFinite otherwise. `before`: values that are, by place; they are not looked at again."""
     for k, (name, value) in enumerate(zip(names, values)):
         if k < len(before) and value is before[k]:
             continue
         flat = value.ravel() if isinstance(value, np.ndarray) else value
-        size = flat.dot(flat) if isinstance(value, np.ndarray) else value  # one number that tells in most cases
+        size = _size(flat) if isinstance(value, np.ndarray) else value  # one number that tells in most cases
         if size * 0 != 0 and not np.isfinite(value).all():
             raise NotFinite(name)
     return values

@@ -97,6 +97,39 @@ def groups(
     return result.groups
 
 
+def taken_over(
+    block: Block, loops: Sequence[LoopGroup], stored: Collection[str], made_by: Mapping[str, Equation]
+) -> dict[str, str]:
+    """Long arrays that a loop reads last, entry by entry, by the name of an array that it makes of them: this may lie where they lay."""
+    reads = _Grouping(stored, made_by, False)
+    made = {v.name: k for k, group in enumerate(loops) for e in group.equations for v in e.outs}
+    last = {name: k for k, group in enumerate(loops) for e in group.equations for name in reads.reads(e)}
+    last |= dict.fromkeys(reads.read_by_results(block), len(loops))
+    results: dict[str, str] = {}
+    for k, group in enumerate(loops):
+        for place, e in enumerate(group.equations):
+            if not _makes_long_array(e, group):
+                continue
+            others = [reads.reads(other) for other in group.equations if other is not e]
+            later = {name for other in group.equations[place + 1 :] for name in reads.reads(other)}
+            for name, here in reads.reads(e).items():
+                alone = made.get(name, k) < k and last[name] == k and here and name not in later
+                if alone and name not in results.values() and all(o.get(name, True) for o in others):
+                    old = next((v for v in made_by[name].outs if v.name == name), None)
+                    if old is not None and old.type == e.outs[0].type:
+                        results[e.outs[0].name] = name
+                        break
+    return results
+
+
+def _makes_long_array(e: Equation, group: LoopGroup) -> bool:
+    """True if an equation of a loop fills a long array in memory, entry by entry."""
+    if group.shape is None or e.op not in POINTWISE:
+        return False
+    (out,) = e.outs
+    return out.type.shape == group.shape and group.shape[-1] >= LONG and out.name not in group.numbers
+
+
 def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
     """True if two equations in one loop leave it as easy to vectorize as two loops."""
     if accumulates(e) or accumulates(other):
@@ -173,6 +206,13 @@ class _Grouping:
             self._operand(a, self._here(e, k), results)
         return results
 
+    def read_by_results(self, block: Block) -> set[str]:
+        """Values that the results of a block are read from."""
+        results: Reads = {}
+        for r in block.results:
+            self._operand(r, False, results)
+        return set(results)
+
     def _operand(self, a: Operand, here: bool, results: Reads) -> None:
         if isinstance(a, Var):
             self._through(a.name, here, results)
@@ -195,11 +235,7 @@ class _Grouping:
 
     def find_numbers(self, block: Block) -> None:
         """Arrays that are read in their own loop alone, each at its own index."""
-        outside: set[str] = set()
-        for r in block.results:
-            entries: Reads = {}
-            self._operand(r, False, entries)
-            outside |= entries.keys()
+        outside = self.read_by_results(block)
         for k, group in enumerate(self.groups):
             for e in group.equations:
                 for name, here in self.reads(e).items():

@@ -14,6 +14,7 @@ from oco.compiler.ir.dead_code import remove_dead_code, with_one_entry
 from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
+from oco.compiler.ir.inlining import inline_single_calls
 from oco.compiler.ir.inner_loops import inner_loops_at_once
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
@@ -55,6 +56,7 @@ DIVISIONS: dict[str, Pass] = {
 
 LOOPS: dict[str, Pass] = {
     **DIVISIONS,
+    "inlining": inline_single_calls,
     "few-rows": combine_few_rows,
     "thin-products": flatten_thin_products,
     "simplify": simplify,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
+from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
@@ -86,14 +87,16 @@ class ToCome:
 
 class CostsToCome:
     """Costs of the entries of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
-    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m).
+    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m); where known
+    constraints tie stores to others, last what flows cost above the one in the middle (`shared_flows`).
     """
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
         self.size = sum(s.size for s in stores)
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
-        self.rows = 4 + self.kinks
+        self.shared = SharedFlows(p, stores)
+        self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
         self.learned, self.rest = (LearnedRounds(p, name, self.size, self.rows) for name in (COST, REST))
         self.is_unsure = any(s.ends.soft.any() for s in stores)
@@ -192,7 +195,10 @@ class CostsToCome:
         entries = t.constant(self._each("entries"), "filling", "decisions that fill stores")
         rate = t.constant(self._each("rate"), "rate")
         cost = unit * _flat(p, slope)[entries] / rate
-        growth, jump = t.zeros((self.size,)), list[Value]()
+        growth, jump, by_flow = t.zeros((self.size,)), list[Value](), list[Value]()
+        if self.shared.known:
+            charged, more = self.shared.charged(p, x, slope, filling(p).gradient)
+            cost, by_flow = cost + unit * charged / rate, [unit * c / rate for c in more]
         if has_curvature(canonical):
             grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
@@ -203,7 +209,7 @@ class CostsToCome:
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
         held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
-        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x), *jump)
+        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x), *jump, *by_flow)
 
     @property
     def _near(self) -> np.ndarray[Any, Any]:

@@ -38,6 +38,8 @@ from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, 
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY
+from oco.compiler.algorithms.shared_flows import FLOWS
+from oco.compiler.domains.norms import Floats
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
@@ -63,8 +65,6 @@ TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
 GRID = 21
 """Points of a store at which its values stand."""
-FLOWS = 11
-"""Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
 SCARCE = 10.0
@@ -199,13 +199,16 @@ class StoredValue:
         lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
-        (flow, side), errors = self._flows(), None if costs.unsure is None else self._errors(costs.unsure)
-        flows = flow.shape[1]
+        (grid, sides), errors = self._flows(), None if costs.unsure is None else self._errors(costs.unsure)
+        flow, side = t.constant(grid, "flow"), t.constant(sides, "side", "the side of 0 on which a flow is")
+        shared, flows = self.costs.shared, flow.shape[1]
         of_left, of_stored = (KnownSlopes(self.p, self.stores, left) for left in (True, False))
         held = of_stored.at(stored) if of_stored else t.zeros((m, 1))
 
         def prices(row: Value) -> Value:
             price = self._column(row[0]) + self._column(row[1]) * flow
+            if shared.rows:
+                price = price + shared.above(row[-shared.rows :], grid)
             return price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
 
         limit = self._most_valued(costs, prices, [held, of_left.at(stored)] if of_left else [held])
@@ -242,19 +245,19 @@ class StoredValue:
             most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
         return t.name("most", SCARCE * most)
 
-    def _flows(self) -> tuple[Value, Value]:
+    def _flows(self) -> tuple[Floats, Floats]:
         """Flows of a round between which the best one is, in order, and the sides of 0 on which they are, (m, flows): 0 is there twice, for
         either side, where the loss has kinks.
         """
         least, most = (np.concatenate([getattr(s, n) for s in self.stores]).reshape(-1, 1) for n in ("least", "most"))
-        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if self.is_curved else 2)
+        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if self.is_curved or self.costs.shared.rows else 2)
         side = np.sign(flow)
         if self.costs.kinks:
             none = np.clip(0.0, least, most)
             flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
             order = np.lexsort((side, flow))
             flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
-        return self.t.constant(flow, "flow"), self.t.constant(side, "side", "the side of 0 on which a flow is")
+        return flow, side
 
     def _at_one_price(self, value: Value, price: Value) -> Value:
         """Value of the store, (m, GRID), at the flow at which it falls to the price of the flow: `value` (m, GRID, flows) falls with the

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
+from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
@@ -88,8 +89,9 @@ class ToCome:
 
 class CostsToCome:
     """Costs of the flows of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
-    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m). Where a flow
-    moves several stores its cost in one of them is less by its value in the others.
+    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m); where known
+    constraints tie stores to others, last what flows cost above the one in the middle (`shared_flows`). Where a flow moves several
+    stores its cost in one of them is less by its value in the others.
     """
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
@@ -97,7 +99,8 @@ class CostsToCome:
         self.filled = filled_by_flows(stores)
         self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
-        self.rows = 4 + self.kinks
+        self.shared = SharedFlows(p, stores)
+        self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
         self.learned, self.rest = (LearnedRounds(p, name, self.size, self.rows) for name in (COST, REST))
         self.is_unsure = any(s.ends.soft.any() for s in stores)
@@ -201,7 +204,10 @@ class CostsToCome:
         entries = t.constant(self._each("entries"), "filling", "decisions that fill stores")
         rate = t.constant(self._each("rate"), "rate")
         cost = unit * _flat(p, slope)[entries] / rate
-        growth, jump = t.zeros((self.size,)), list[Value]()
+        growth, jump, by_flow = t.zeros((self.size,)), list[Value](), list[Value]()
+        if self.shared.known:
+            charged, more = self.shared.charged(p, x, slope, filling(p).gradient)
+            cost, by_flow = cost + unit * charged / rate, [unit * c / rate for c in more]
         if has_curvature(canonical):
             grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
@@ -216,7 +222,7 @@ class CostsToCome:
         if not self.alone:
             places = t.constant(self.filled, "filled", "the store that each flow moves")
             held, drift = held[places], drift[places]
-        return t.stack(cost, growth, held, drift, *jump)
+        return t.stack(cost, growth, held, drift, *jump, *by_flow)
 
     @property
     def _near(self) -> np.ndarray[Any, Any]:

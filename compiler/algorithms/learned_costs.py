@@ -39,7 +39,7 @@ DRIFT = 3
 """Row of the drift."""
 ABOVE, OFF = "drift", "off"
 KEPT = {
-    "by_phase": "{0} of a unit more in store, its growth, holding, drift, jump from emptying to filling: at the phases of the season",
+    "by_phase": "{0} of a unit more in store, its growth, holding, drift, jump from emptying to filling, flows: at phases of the season",
     "overall": "the same on average of all rounds",
     "level": "{0} of a unit more in store, by the last rounds without their season",
     "above": "what the last {0} of a unit was above what was expected",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from oco.compiler.algorithms.shared_flows import charged_at_decision, tied_known
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.properties import AffineRow
 from oco.compiler.ir.trace import Tracer
@@ -31,8 +32,10 @@ def has_rows(p: Problem) -> bool:
 
 def charged_for_rows(p: Problem, x: Point, slope: Callable[[Point], Point]) -> Point:
     """mu a of the rows, at a decision, of a function with these slopes; 0 in domains that none cuts."""
-    p.note("multipliers of the rows that cut the domain")
     middle = 0.5 * (slope(_beside(p, x, -AT_BOUND)) + slope(_beside(p, x, AT_BOUND)))
+    if tied_known(p.spec.canonical):
+        middle = middle + charged_at_decision(p, x, middle)
+    p.note("multipliers of the rows that cut the domain")
     parts = zip(p.domain.domains, x.blocks, middle.blocks, strict=True)
     return Point(tuple(g * 0.0 if d.row is None else _charged(p.tracer, d, d.row, v, g) for d, v, g in parts))
 

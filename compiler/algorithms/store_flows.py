@@ -21,17 +21,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.compiler.algorithms.shared_flows import FLOWS, SharedFlows
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.problem.stores import StoreOfState
+from oco.compiler.problem.stores import StoreOfState, filled_by_flows
 
-FLOWS = 11
-"""Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 Floats = np.ndarray[Any, Any]
 
 
 class Flows(Protocol):
-    """Flows of m store entries; rows of costs are (4, F) or (5, F), those of `CostsToCome` for the F flows."""
+    """Flows of m store entries; rows of costs are (rows, F), those of `CostsToCome` for the F flows."""
 
     def prices(self, row: Value) -> Value:
         """Prices of flows of a few sizes, (m, P)."""
@@ -40,81 +39,101 @@ class Flows(Protocol):
         """Value (m, G) of a unit before the round where so much is `kept`, (m, G); `of` gives that of what is left, (m, P) at (m, P)."""
 
 
-def flows_of(t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool) -> Flows:
+def flows_of(t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows) -> Flows:
     """Flows of the stores; curved, kinks: costs have second derivatives, and jumps of their slopes where flows turn."""
     several = any(s.filled.size > s.size for s in stores)
-    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks)
+    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared)
+
+
+class _Prices:
+    """Prices of flows of a few sizes: those of the F flows at `sizes`, on these `sides` of 0, both (F, P)."""
+
+    def __init__(self, t: Tracer, sizes: Floats, sides: Floats, kinks: bool, shared: SharedFlows) -> None:
+        self.t, self.sizes, self.kinks, self.shared = t, sizes, kinks, shared
+        self.flow = t.constant(sizes, "flow")
+        self.side = t.constant(sides, "side", "the side of 0 on which a flow is") if kinks else None
+
+    def of(self, row: Value) -> Value:
+        """Prices (F, P), from the costs of a round, (rows, F)."""
+        price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.flow
+        if self.shared.rows:
+            price = price + self.shared.above(row[-self.shared.rows :], self.sizes)
+        return price if self.side is None else price + 0.5 * _column(self.t, row[4]) * self.side
 
 
 class OneFlow:
     """Stores with one flow each."""
 
-    def __init__(self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool) -> None:
-        self.t, self.kinks = t, kinks
-        least, most = (np.concatenate([getattr(s, n) for s in stores]).reshape(-1, 1) for n in ("least", "most"))
-        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if curved else 2)
+    def __init__(
+        self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows
+    ) -> None:
+        self.t = t
+        least, most = _ends(stores)
+        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if curved or shared.rows else 2)
         side = np.sign(flow)
         if kinks:  # 0 is there twice, for either side
             none = np.clip(0.0, least, most)
             flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
             order = np.lexsort((side, flow))
             flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
-        self.flow, self.side = t.constant(flow, "flow"), t.constant(side, "side", "the side of 0 on which a flow is")
+        self._prices = _Prices(t, flow, side, kinks, shared)
+        self.flow = self._prices.flow
 
     def prices(self, row: Value) -> Value:
-        """Prices of the flows, (m, P), from the costs of a round, (4, F) or (5, F)."""
-        price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.flow
-        return price + 0.5 * _column(self.t, row[4]) * self.side if self.kinks else price
+        """Prices of the flows, (m, P), from the costs of a round, (rows, F)."""
+        return self._prices.of(row)
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
         """Value (m, G) of a unit before the round, at the flow at which that of what is left falls to the flow's price."""
         t, (m, G), flows = self.t, kept.shape, self.flow.shape[1]
         left = t.reshape(kept, (m, G, 1)) + t.reshape(self.flow, (m, 1, flows))
         value = t.reshape(of(t.reshape(left, (m, G * flows))), (m, G, flows))
-        price, last = t.reshape(self.prices(row), (m, 1, flows)), flows - 1
-        over = value - price
-        here, there = over[:, :, :-1], over[:, :, 1:]
-        crosses = t.and_(here > 0.0, there <= 0.0)
-        share = t.where(crosses, here / t.where(crosses, here - there, 1.0), 0.0)
-        between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
-        inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
-        return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
+        return met(value, t.reshape(self.prices(row), (m, 1, flows)))
+
+
+def met(value: Value, price: Value) -> Value:
+    """Value (m, G) at the flow at which it falls to the price of the flow: `value` (m, G, P) falls with the flow, `price` (m, 1, P) does
+    not. Between two flows the price is that where the lines cross.
+    """
+    t, last = value.tracer, value.shape[2] - 1
+    over = value - price
+    here, there = over[:, :, :-1], over[:, :, 1:]
+    crosses = t.and_(here > 0.0, there <= 0.0)
+    share = t.where(crosses, here / t.where(crosses, here - there, 1.0), 0.0)
+    between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
+    inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
+    return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
 
 
 class SeveralFlows:
     """Stores of which some have several flows; entries with fewer have segments of no width beside."""
 
-    def __init__(self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool) -> None:
-        self.t, self.kinks = t, kinks
-        shares = np.linspace(0.0, 1.0, FLOWS if curved else 2)
-        of_entry = list[list[tuple[int, float, float]]]()
-        number = 0
-        for s in stores:
-            own: list[list[tuple[int, float, float]]] = [[] for _ in range(s.size)]
-            for entry, least, most in zip(s.filled.tolist(), s.least.tolist(), s.most.tolist(), strict=True):
-                ends = least + (most - least) * shares
-                if kinks and least < 0.0 < most:
-                    ends = np.array(sorted({*ends.tolist(), 0.0}))
-                own[entry] += [(number, a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
-                number += 1
-            of_entry += own
-        count = max(map(len, of_entry))
-        padded = np.array([[*own, *([(own[0][0], 0.0, 0.0)] * (count - len(own)))] for own in of_entry])
-        middle = padded[:, :, 1:].mean(axis=2)
-        self.number = padded[:, :, 0].astype(np.int64)
-        # A segment below 0 is used where it is not: its flow of `width` more begins at its lower end.
-        self.width = t.constant(padded[:, :, 2] - padded[:, :, 1], "width", "of the segments of flows")
-        self.middle, self.side = t.constant(middle, "middle"), t.constant(np.sign(middle), "side", "of 0")
-        least = np.array([sum(a for n, a in first.items()) for first in map(_least_of, of_entry)])
-        self.least = t.constant(least.reshape(-1, 1), "least_flow", "all flows at their lower ends")
+    def __init__(
+        self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows
+    ) -> None:
+        self.t = t
+        least, most = _ends(stores)
+        ends = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if curved or shared.rows else 2)
+        if kinks:
+            ends = np.sort(np.hstack([ends, np.clip(0.0, least, most)]))
+        middle, width = 0.5 * (ends[:, 1:] + ends[:, :-1]), np.diff(ends)
+        self._prices = _Prices(t, middle, np.sign(middle), kinks, shared)
+        filled, m, count = filled_by_flows(stores), sum(s.size for s in stores), middle.shape[1]
+        most_flows = int(np.bincount(filled).max())
+        self._places, widths = np.zeros((m, most_flows * count), dtype=np.int64), np.zeros((m, most_flows * count))
+        for entry in range(m):
+            own = np.flatnonzero(filled == entry)
+            places = (own.reshape(-1, 1) * count + np.arange(count)).ravel()
+            self._places[entry] = places[0]
+            self._places[entry, : places.size], widths[entry, : places.size] = places, width.ravel()[places]
+        self.width = t.constant(widths, "width", "of the segments of flows")
+        self.least = t.constant(np.bincount(filled, least.ravel(), m).reshape(-1, 1), "least_flow", "all flows least")
 
     def prices(self, row: Value) -> Value:
-        """Prices of the segments, (m, S), from the costs of a round, (4, F) or (5, F)."""
-        t, shape = self.t, self.width.shape
-        places = t.constant(self.number.ravel(), "flow_of", "the flow that each segment is of")
-        own = [t.reshape(row[k][places], shape) for k in ((0, 1, 4) if self.kinks else (0, 1))]
-        price = own[0] + own[1] * self.middle
-        return price + 0.5 * own[2] * self.side if self.kinks else price
+        """Prices of the segments, (m, S), from the costs of a round, (rows, F)."""
+        t, price = self.t, self._prices.of(row)
+        places = t.constant(self._places.ravel(), "segment", "the segments of each store")
+        return t.reshape(t.reshape(price, (price.size,))[places], self._places.shape)
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
         """Value (m, G) of a unit before the round, as the maximum over the segments."""
@@ -130,12 +149,10 @@ class SeveralFlows:
         return t.maximum(t.max(cut, axis=2), value[:, :, S])
 
 
-def _least_of(segments: Sequence[tuple[int, float, float]]) -> dict[int, float]:
-    """Lower end of each flow of a store entry, by its number."""
-    first = dict[int, float]()
-    for number, least, _ in segments:
-        first[number] = min(least, first.get(number, least))
-    return first
+def _ends(stores: Sequence[StoreOfState]) -> tuple[Floats, Floats]:
+    """Least and most of all flows, (F, 1)."""
+    least, most = (np.concatenate([getattr(s, n) for s in stores]).reshape(-1, 1) for n in ("least", "most"))
+    return least, most
 
 
 def _column(t: Tracer, v: Value) -> Value:

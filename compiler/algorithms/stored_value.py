@@ -2,8 +2,9 @@
 
 A flow of u units into a store costs c_t u + kappa_t u^2 / 2 + j_t |u| / 2 in round t, with the slope and the second derivative of the
 penalised loss at the decision, and the jump j_t of the slope where the flow turns. A unit of what flows share, as their sum where a row
-cuts the domain, costs what it is worth to them (`row_multipliers`), and a unit that is there m_t = df_t/ds (holding it). Those of H rounds
-to come, and their drift, are predicted by the rounds so far and by the model (`costs_to_come`).
+cuts the domain, costs what it is worth to them (`row_multipliers`); where known constraints tie flows to other decisions, c_t hangs on the
+flow (`shared_flows`). A unit that is there costs m_t = df_t/ds (holding it). Those of H rounds to come, and their drift, are predicted by
+the rounds so far and by the model (`costs_to_come`).
 
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
@@ -241,7 +242,7 @@ class StoredValue:
         """Values of a unit more before the round after the next one, (m, GRID), at levels between these."""
         t, m = self.t, self.size
         keep, stored = self._column(self._constant("keep")), self._points(grid)
-        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks)
+        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         known = KnownSlopes(self.p, self.stores)
         limit = self._most_valued(costs, flows.prices, [known.at(stored)] if known else [])

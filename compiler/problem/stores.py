@@ -281,7 +281,7 @@ def diagonal_curvature(canonical: Canonical) -> dict[str, Expr]:
 @lru_cache(maxsize=16)
 def has_curvature(canonical: Canonical) -> bool:
     """True where the loss has a second derivative that is not 0."""
-    return not all(isinstance(e, Constant) and not e.value.array.any() for e in diagonal_curvature(canonical).values())
+    return any(names(e) or np.any(evaluate(e, {})) for e in diagonal_curvature(canonical).values())
 
 
 @lru_cache(maxsize=16)

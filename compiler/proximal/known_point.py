@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, Inequality
 from oco.compiler.problem.structure import Structure
 from oco.compiler.problem.sublevel import sublevel_rows
 from oco.compiler.proximal.penalty import nearest_step
@@ -109,21 +110,27 @@ def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
 
 def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tuple[Point, Value]:
     """Point of X_t nearest to y where all rows are affine."""
-    t, blocks = p.tracer, p.spec.canonical.blocks
-    own = p.units.outward(y)
-    domains = [b.domain for b in blocks]
-    base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=tuple(domains))
+    t, (base, size), blocks = p.tracer, flat_domain(p.spec.canonical), p.spec.canonical.blocks
+    cut = rows_at(p, rows, y, p.units.outward(y)).over(size)
+    x, multipliers = _within(t, base, cut, flattened(t, p.units.outward_of_any(y)) / size, start)
+    parts = zip((b.domain for b in blocks), apart(t, blocks, x * size).blocks, strict=True)
+    met = Point(tuple(d.project(t, x) if d.is_box else x for d, x in parts))  # a box is met to the last bit
+    return p.units.inward(met), multipliers
+
+
+def flat_domain(canonical: Canonical) -> tuple[Domain, float]:
+    """Domain of the flattened decisions in units of its size, and the size."""
+    domains = tuple(b.domain for b in canonical.blocks)
+    base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=domains)
     size = float(base.radius) or 1.0
-    cut = _rows(p, rows, y, own).over(size)
-    v = _flat(t, p.units.outward_of_any(y)) / size
-    x, multipliers = _within(t, in_units(base, np.zeros(()), size), cut, v, start)
-    x = x * size
-    parts, before = [], 0
-    for d in domains:
-        part = d.shaped(t, x[before : before + d.size]) if len(domains) > 1 else d.shaped(t, x)
-        parts.append(d.project(t, part) if d.is_box else part)  # a box is met to the last bit
-        before += d.size
-    return p.units.inward(Point(tuple(parts))), multipliers
+    return in_units(base, np.zeros(()), size), size
+
+
+def apart(t: Tracer, blocks: Sequence[DecisionBlock], x: Value) -> Point:
+    """Flattened decisions block by block."""
+    ends = np.cumsum([0, *(b.domain.size for b in blocks)])
+    parts = [x[int(a) : int(e)] for a, e in pairwise(ends)] if len(blocks) > 1 else [x]
+    return Point(tuple(b.domain.shaped(t, part) for b, part in zip(blocks, parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -194,14 +201,14 @@ def _least_violating(t: Tracer, giving: CutDual, v: Value, missed: Value) -> Val
     return t.while_(on_the_way, towards, (v, t.where(missed, 1.0, 0.0), t.lift(0)))[0]
 
 
-def _rows(p: Problem, rows: Canonical, y: Point, own: Point) -> _Rows:
+def rows_at(p: Problem, rows: Canonical, y: Point, own: Point) -> _Rows:
     """Rows of the known constraints in the user's units."""
     t, (loose, tight) = p.tracer, _parts(rows.inequalities)
     exprs = [c.expr for c in (*loose, *tight)]
     blocks = p.slopes_of(exprs, y).blocks
     flat = [t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in blocks]
     C = flat[0] if len(flat) == 1 else t.concat(*flat, axis=1)
-    r = C @ _flat(t, own) - p.values(exprs, y)
+    r = C @ flattened(t, own) - p.values(exprs, y)
     norms = t.sqrt(t.sum(C * C, axis=1))
     norms = t.where(norms > 0.0, norms, 1.0)
     sizes = (sum(c.size for c in part) for part in (filter(yields, loose), loose))
@@ -214,6 +221,7 @@ def _parts(known: tuple[Inequality, ...]) -> tuple[list[Inequality], list[Inequa
     return sorted((c for c in known if c.label == c.origin), key=lambda c: not yields(c)), above
 
 
-def _flat(t: Tracer, x: Point) -> Value:
+def flattened(t: Tracer, x: Point) -> Value:
+    """Decision as one vector."""
     parts = [t.reshape(b, (b.size,)) for b in x.blocks]
     return parts[0] if len(parts) == 1 else t.concat(*parts)

@@ -1,0 +1,135 @@
+"""Costs of filling a store to those that share known constraints with it: under `buy - charge >= load` a unit charged has to be bought.
+
+A round costs J(u) = min { f(u, y) : rows of the known constraints } at a flow u into a store, with y all other entries of the decisions,
+and other stores as they were filled. J is convex, and its slope is f_u + mu a_u, with the multipliers mu of the rows and their factors
+a_u of the flow (Rockafellar, Convex Analysis, 1970, Theorem 29.1): 0 up to the flow out that serves the load, then the price. Where f is
+piecewise linear, mu is that of the y which is best at each of a few flows between the least and the greatest one: a unit costs what it
+does at the flow in the middle, and what it costs more or less at each flow is learned beside that. Where f is curved, mu is that at the
+decision, about which f is as good as linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from oco.compiler.domains.norms import Floats
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.stores import StoreOfState, filled_by_flows, has_curvature, has_kinks, stores
+from oco.compiler.proximal.known_multipliers import KnownMultipliers
+from oco.compiler.proximal.known_point import apart, flattened
+from oco.dsl.expressions import Kind, names
+
+FLOWS = 11
+"""Flows of a round between which the best one is, where costs are curved or shared; else the least and the largest are enough."""
+ASIDE = 0.0137
+"""Share of the range by which they are within it: off the whole numbers at which other entries are at a bound, where mu has two sides."""
+NEAR, FAR = 0.1, 100.0
+"""Lengths of steps that show multipliers, in sizes of the domain: at a decision, beyond what means of decisions leave between them and a
+row, and from one that is far from the best.
+"""
+
+
+@lru_cache(maxsize=16)
+def tied_known(canonical: Canonical) -> tuple[Inequality, ...]:
+    """Known constraints beside those of flows into stores alone, such as ranges of stores, where one ties a store to other decisions."""
+    fills, ends = filling_entries(canonical), np.cumsum([0, *(b.domain.size for b in canonical.blocks)])
+    own = {b.name: fills[i:k] for b, (i, k) in zip(canonical.blocks, pairwise(ends))}
+    decided = [(c, names(c.expr, Kind.DECISION)) for c in canonical.known]
+    others = [(c, n) for c, n in decided if not all(own[name].all() for name in n)]
+    return tuple(c for c, _ in others) if any(own[name].any() for _, n in others for name in n) else ()
+
+
+@lru_cache(maxsize=16)
+def filling_entries(canonical: Canonical) -> Floats:
+    """True for entries of the flattened decisions that fill a store, (n,)."""
+    fills = np.zeros(sum(b.domain.size for b in canonical.blocks), dtype=bool)
+    for s in stores(canonical):
+        fills[s.entries] = True
+    return fills
+
+
+def charged_at_decision(p: Problem, x: Point, slope: Point) -> Point:
+    """Charge sum_n mu_n grad g_n of the constraints that tie stores to others, for a function with this slope at x, stores as they fill."""
+    t, tied, still = p.tracer, tied_known(p.spec.canonical), filling_entries(p.spec.canonical)
+    own, at = KnownMultipliers(p, tied, x, still), flattened(t, p.units.outward(x))
+    return apart(t, p.spec.canonical.blocks, own.charged(own.of_steps(t.reshape(at, (1, at.size)), slope, NEAR))[0])
+
+
+class SharedFlows:
+    """Costs of m flows into stores that share known constraints with other entries; `rows` of them are learned for each, 0 for none.
+
+    known    these constraints
+    """
+
+    def __init__(self, p: Problem, own: Sequence[StoreOfState]) -> None:
+        self.t, canonical = p.tracer, p.spec.canonical
+        self.known = tied_known(canonical) if own else ()
+        self.rows = FLOWS if self.known and not has_curvature(canonical) else 0
+        self.has_kinks = bool(self.rows) and has_kinks(canonical)
+        self.entries, self.rate, self.least, self.most = (
+            np.concatenate([getattr(s, n) for s in own]) if own else np.zeros(0)
+            for n in ("entries", "rate", "least", "most")
+        )
+        filled = filled_by_flows(own)
+        self.beside = (filled == filled.reshape(-1, 1)) & ~np.eye(filled.size, dtype=bool)
+
+    def charged(
+        self, p: Problem, x: Point, slope: Point, gradient: Callable[[Point], Point]
+    ) -> tuple[Value, list[Value]]:
+        """Charges mu a_u of a round at the flow in the middle, or at the decision x where the loss is curved, (m,), and what they are
+        above that at each flow, in units of the rule.
+
+        slope     slope of the penalised loss at x
+        gradient  slope of the loss by decision
+        """
+        t, at = self.t, flattened(self.t, p.units.outward(x))
+        m, n = self.entries.size, at.size
+        fills = np.arange(n) == self.entries.reshape(-1, 1)
+        starts = t.reshape(at, (1, n))
+        if self.rows:
+            starts = t.reshape(at, (1, 1, n))
+            if (beside := (self.beside @ fills > 0) & ~fills).any():  # a battery that charges does not discharge
+                none = t.constant(np.clip(0.0, *self._ends(n)), "none", "no flow")
+                starts = t.where(t.constant(beside, "beside", "other flows of the store"), none, starts)
+            flows = t.constant(self._flows() / self.rate, "flows", "flows at which costs are learned")
+            starts = t.where(t.constant(fills, "fills"), t.reshape(flows, (FLOWS, m, 1)), starts)
+            starts = t.reshape(starts, (FLOWS * m, n))
+        rest = slope - gradient(x) if self.has_kinks else None
+        there = None if rest is None else lambda y: gradient(y) + rest
+        own = KnownMultipliers(p, self.known, x, fills.any(axis=0))
+        charged = own.charged(own.of_steps(starts, slope, FAR if self.rows else NEAR, there))
+        if not self.rows:
+            return charged[0][t.constant(self.entries, "filling")], []
+        by_flow = t.sum(t.reshape(charged, (FLOWS, m, n)) * t.constant(fills.astype(np.float64), "own"), axis=2)
+        middle = by_flow[FLOWS // 2]
+        return middle, [by_flow[k] - middle for k in range(FLOWS)]
+
+    def above(self, learned: Value, flow: Floats) -> Value:
+        """Costs of flows (m, P) above that of the one in the middle, (m, P), from those that were learned at `rows` flows, (rows, m): no
+        less than those of smaller flows.
+        """
+        t, m = self.t, self.entries.size
+        earlier = t.constant(np.tri(FLOWS) > 0, "earlier", "flows up to each")
+        rising = t.where(earlier, t.reshape(t.transpose(learned), (m, 1, FLOWS)), -np.inf)
+        rising = t.reshape(t.max(rising, axis=2), (m, 1, FLOWS))
+        place = (flow - self.least.reshape(-1, 1)) / (self.most - self.least).reshape(-1, 1) * (FLOWS - 1)
+        weights = np.maximum(1.0 - abs(place[:, :, None] - np.arange(FLOWS)), 0.0)
+        return t.sum(rising * t.constant(weights, "shares", "flows between those that are learned"), axis=2)
+
+    def _ends(self, n: int) -> tuple[Floats, Floats]:
+        """Least and greatest value of the n entries of the decisions, as far as they are of flows; 0 for others."""
+        ends = np.zeros((2, n))
+        ends[:, self.entries.astype(np.int64)] = np.sort([self.least / self.rate, self.most / self.rate], axis=0)
+        return ends[0], ends[1]
+
+    def _flows(self) -> Floats:
+        """Flows at which costs are learned, (FLOWS, m)."""
+        shares = ASIDE + (1.0 - 2.0 * ASIDE) * np.linspace(0.0, 1.0, FLOWS).reshape(-1, 1)
+        return np.asarray(self.least + (self.most - self.least) * shares)

@@ -58,4 +58,4 @@ class _Sharing:
 
 
 def _key(e: Equation) -> Key:
-    return (e.op, tuple(map(operand_key, e.args)), repr(e.attrs))
+    return (e.op, tuple(map(operand_key, e.args)), repr(e.attrs) if e.attrs else "")

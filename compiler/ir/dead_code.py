@@ -71,18 +71,18 @@ def _without_unread_parameters(program: Program) -> Program:
         return program
 
     def block(b: Block) -> Block:
-        return replace(b, equations=tuple(map(equation, b.equations)))
+        return b.having(tuple(map(equation, b.equations)))
 
     def equation(e: Equation) -> Equation:
         if e.op == "call" and e.attr("function") in kept:
-            return replace(e, args=tuple(e.args[k] for k in kept[e.attr("function")]))
-        return replace(e, blocks=tuple(map(block, e.blocks))) if e.blocks else e
+            return e.having(tuple(e.args[k] for k in kept[e.attr("function")]))
+        return e.having(e.args, tuple(map(block, e.blocks))) if e.blocks else e
 
     def function(f: Function) -> Function:
         body = block(f.body)
         if f.name in kept:
             body = replace(body, params=tuple(body.params[k] for k in kept[f.name]))
-        return replace(f, body=body)
+        return f if body is f.body else replace(f, body=body)
 
     return map_functions(program, function)
 

@@ -121,6 +121,10 @@ class Block:
     equations: tuple[Equation, ...]
     results: tuple[Operand, ...]
 
+    def having(self, equations: tuple[Equation, ...]) -> Block:
+        """Block with other equations, itself where these are its own."""
+        return self if _are(equations, self.equations) else Block(self.params, equations, self.results)
+
     def __str__(self) -> str:
         lines = (f"({_listed(self.params)}) ->", *map(str, self.equations), f"return {_listed(self.results)}")
         return "\n".join((lines[0], *(indent(line, "    ") for line in lines[1:])))

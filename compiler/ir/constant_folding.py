@@ -52,19 +52,19 @@ class _Folding:
 
     def function(self, function: Function) -> Function:
         self.values = {}
-        return replace(function, body=self.block(function.body))
+        return function.having(self.block(function.body))
 
     def block(self, block: Block) -> Block:
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = e.having(tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args))) if self.values else e
             folded = self.folded(e)
             if folded is None:
                 e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
             else:
                 self.values[e.outs[0].name] = folded
             kept.append((e, folded is None))
-        return Block(block.params, keep_notes(kept), tuple(map(self.read, block.results)))
+        return block.having(keep_notes(kept), tuple(map(self.read, block.results)))
 
     def read(self, operand: Operand) -> Operand:
         return self.values.get(operand.name, operand) if isinstance(operand, Var) else operand

@@ -27,7 +27,7 @@ def sum_under_masks(program: Program) -> Program:
 
     def changed(f: Function) -> Function:
         summing = _Summing(f.name, bounds, Counter(read_by(f.body)), free_names(f, program))
-        return replace(f, body=summing.block(f.body))
+        return f.having(summing.block(f.body))
 
     return map_functions(program, changed)
 
@@ -45,10 +45,10 @@ class _Summing:
     def block(self, block: Block) -> Block:
         results = list[Equation]()
         for e in block.equations:
-            e = replace(e, blocks=tuple(map(self.block, e.blocks))) if e.blocks else e
+            e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
             self.made_by |= {v.name: e for v in e.outs}
             results += self.summed(e)
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def summed(self, e: Equation) -> tuple[Equation, ...]:
         """The equation, or what stands in its place."""

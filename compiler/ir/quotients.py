@@ -29,7 +29,7 @@ def cancel_quotients(program: Program) -> Program:
 
     def changed(f: Function) -> Function:
         cancelling = _Cancelling(f.name, bounds, Counter(read_by(f.body)), free_names(f, program))
-        return replace(f, body=cancelling.block(f.body))
+        return f.having(cancelling.block(f.body))
 
     return map_functions(program, changed)
 
@@ -108,7 +108,7 @@ class _Cancelling:
             else:
                 self.made.append(e)
         equations, self.made = tuple(self.made), outer
-        return replace(block, equations=equations)
+        return block.having(equations)
 
     def product(self, e: Equation, products: Mapping[str, _Product]) -> _Product | None:
         """Product of others that an equation makes; None where it makes none."""

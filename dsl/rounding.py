@@ -8,6 +8,7 @@ are widened by `ULPS`.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from oco.dsl import rounded_numbers as numbers
 from oco.dsl.rounded_numbers import LARGEST, SAFE, SPLITTER
 
 Array = np.ndarray[Any, Any]
+EPSILON = sys.float_info.epsilon
 ULPS = 4  # NumPy's vector routines are tested to at most 4 ulp
 
 
@@ -66,15 +68,26 @@ def _safe(a: Array) -> Array:
     return (size < SAFE) & (size > 1 / SAFE)
 
 
+def _all_exact(a: Array) -> bool:
+    """True where every entry is safe or zero, so that errors of products with others such are exact."""
+    size = np.abs(a)
+    if not np.maximum.reduce(size, axis=None, initial=0.0) < SAFE:
+        return False
+    least = np.minimum.reduce(size, axis=None, initial=1.0)
+    return bool(least > 1 / SAFE or (least == 0 and (size[size != 0] > 1 / SAFE).all()))
+
+
 def products(a: Array, b: Array) -> tuple[Array, Array]:
     """Products rounded down and up, with 0 * inf = 0: a zero factor is an entry that is exactly zero."""
     if not (a.ndim or b.ndim):
         x, y = float(a), float(b)
         return np.asarray(numbers.mul_down(x, y)), np.asarray(0.0 - numbers.mul_down(-x, y))
     with np.errstate(all="ignore"):
-        if _safe(a).all() and _safe(b).all():
-            p = a * b
+        if _all_exact(a) and _all_exact(b):
+            p = a * b + 0.0  # no -0.0
             error = _safe_product_error(a, b, p)
+            if not np.logical_or.reduce(error, axis=None):
+                return p, p
             return np.where(error >= 0, p, np.nextafter(p, -np.inf)), np.where(error <= 0, p, np.nextafter(p, np.inf))
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)
@@ -165,12 +178,10 @@ def _compensated_sums(rows: Array) -> tuple[Array, Array, Array]:
         rows = a + b
         t = rows - a
         lost = (a - (rows - t)) + (b - t)
-        error, spread = error + lost.sum(axis=-1), spread + np.abs(lost).sum(axis=-1)
-    return (
-        rows[..., 0],
-        error,
-        np.where(spread > 0, np.nextafter(4 * length * np.finfo(float).eps * spread, np.inf), 0.0),
-    )
+        if np.logical_or.reduce(lost, axis=None):
+            error, spread = error + np.add.reduce(lost, axis=-1), spread + np.add.reduce(np.abs(lost), axis=-1)
+    slack = np.where(spread > 0, np.nextafter(4 * length * EPSILON * spread, np.inf), 0.0)
+    return rows[..., 0], error, slack
 
 
 def sum_up(x: Array, axis: int | None) -> Array:

@@ -17,8 +17,10 @@ from oco import tuning
 HERE = Path(__file__).parent
 NEW_OBJECTS = 100_000
 """Objects between two searches for garbage: with plans and formulas in memory, more searches take a seventh of the time."""
-YOUNG, OLD = 10, 50
-"""Searches among new objects for one among those that outlived them, and of these for one of everything."""
+NEVER = 1 << 30
+"""Searches among new objects for one among those that outlived them: nearly all of these are plans that stay to the end, and looking at
+them again takes seconds.
+"""
 
 
 EXAMPLES = {"brief": 40, "thorough": 400}
@@ -36,7 +38,7 @@ of all modules takes each process three seconds."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gc.set_threshold(NEW_OBJECTS, YOUNG, OLD)
+    gc.set_threshold(NEW_OBJECTS, NEVER)
 
 
 def pytest_collection_finish() -> None:

@@ -249,7 +249,7 @@ def theorem_of(plan: Plan) -> Theorem:
 
 FULL = build.FLAGS
 QUICK = tuple("-O0" if flag == "-O3" else flag for flag in FULL)
-FEW_ROUNDS = 600
+FEW_ROUNDS = 5000
 """Rounds of a plan that take less time than the optimization of its program does."""
 
 

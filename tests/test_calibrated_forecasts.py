@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from driving import plan_for
 from thorough import thorough
-
-import oco
 
 T = 300
 SERVED = f"""\
@@ -27,7 +26,7 @@ def test_a_factor_is_learned_and_margins_grow_with_the_forecast(factor: float) -
     base = 45 + 35 * np.sin(2 * np.pi * t / 17)
     forecast = np.clip(base / factor, 0, 120)
     load = np.clip(base * rng.lognormal(0, 0.08, T), 0, 125)
-    x = oco.compile(oco.parse(SERVED)).run({"load": load, "forecast": forecast}, backend="c").decisions.reshape(T)
+    x = plan_for(SERVED).run({"load": load, "forecast": forecast}, backend="c").decisions.reshape(T)
     broken, late = load > x + 1e-9, t >= 2 * T // 3  # most of what early rounds borrowed is paid back
     left = T - 1 - t
     lent = np.minimum(np.sqrt(0.1 * left / 2), 0.1 * left)  # on credit, paid back by round T

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from driving import plan_for
 from numpy.testing import assert_allclose
-
-import oco
 
 MODEL = """model cold
 horizon T = 480
@@ -31,7 +30,7 @@ def rounds_of(T: int, period: int) -> dict[str, Any]:
 @pytest.mark.parametrize("period", [7, 24])
 def test_the_season_with_the_least_errors_is_detected(period: int) -> None:
     T, data = 200, rounds_of(200, period)
-    learner = oco.compile(oco.parse(MODEL)).learner()
+    learner = plan_for(MODEL).learner()
     for t in range(T):
         learner.decide(outside=data["outside"][t])
         learner.observe(price=data["price"][t])
@@ -52,7 +51,7 @@ def test_the_season_with_the_least_errors_is_detected(period: int) -> None:
 def test_a_store_without_data_before_does_as_well_as_one_that_knows_its_season() -> None:
     data = rounds_of(480, 24)
     own, known = (
-        float(oco.compile(oco.parse(MODEL + using)).run(data, backend="c").loss.sum())
+        float(plan_for(MODEL + using).run(data, backend="c").loss.sum())
         for using in ("", "using hedged with season = 24\n")
     )
     assert own <= 1.02 * known
@@ -60,7 +59,7 @@ def test_a_store_without_data_before_does_as_well_as_one_that_knows_its_season()
 
 def test_nothing_is_tried_where_nothing_is_left_in_stores_or_a_season_is_known() -> None:
     def kept(text: str) -> set[str]:
-        return {f.name for f in oco.compile(oco.parse(text)).program.state}
+        return {f.name for f in plan_for(text).program.state}
 
     assert {"phases", "cost_24_usual"} <= kept(MODEL)
     assert not {"phases", "cost_24_usual"} & kept(MODEL + "using hedged with season = 24\n")

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -40,8 +41,9 @@ BACKENDS = ["numpy", *(["c"] if shutil.which("cc") else []), *(["jax"] if find_s
 QUIET, LOUD = np.zeros(3), np.array([1e200, -1e200, 1e200])
 
 
+@cache
 def unrehearsed(name: str) -> Plan:
-    """The plan as a saved state makes it again: without the rounds that `oco.compile` plays."""
+    """The plan as a saved state makes it again: without the rounds that `oco.compile` plays. A plan is a value, which tests share."""
     return Plan.of(compile_plan(oco.parse(MODEL.format(**STEEP[name]))))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
@@ -20,7 +19,7 @@ def share_subexpressions(program: Program, left_alone: LeftAlone | None = None) 
 def _function(function: Function) -> Function:
     sharing = _Sharing()
     body = sharing.block(function.body, {})
-    return replace(function, body=substitute(body, sharing.better_names()))
+    return function.having(substitute(body, sharing.better_names()))
 
 
 class _Sharing:
@@ -32,7 +31,7 @@ class _Sharing:
         available = dict(outer)
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = e.having(tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args))) if self.same else e
             e = e.having(e.args, tuple(self.block(b, available) for b in e.blocks)) if e.blocks else e
             key = _key(e)
             known = available.get(key) if not e.blocks else None
@@ -42,7 +41,7 @@ class _Sharing:
                 for new, old in zip(e.outs, known):
                     self.merge(new, old)
             kept.append((e, known is None))
-        return Block(block.params, keep_notes(kept), tuple(map(self.read, block.results)))
+        return block.having(keep_notes(kept), tuple(map(self.read, block.results)))
 
     def read(self, operand: Operand) -> Operand:
         return self.same.get(operand.name, operand) if isinstance(operand, Var) else operand
@@ -58,4 +57,4 @@ class _Sharing:
 
 
 def _key(e: Equation) -> Key:
-    return (e.op, tuple(map(operand_key, e.args)), repr(e.attrs))
+    return (e.op, tuple(map(operand_key, e.args)), repr(e.attrs) if e.attrs else "")

@@ -8,6 +8,7 @@ by zero quiet in targets that raise.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _LARGEST = 1_000_000  # numbers of a constant that a pass makes: emitted modules
 
 def fold_constants(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Replace every equation over constants by its value."""
-    folding = _Folding({g.var.name: g for g in program.constants}, _all_names(program))
+    folding = _Folding({g.var.name: g for g in program.constants}, program)
     folded = map_functions(program, folding.function, left_alone)
     return replace(folded, constants=tuple(folding.constants.values()))
 
@@ -41,31 +42,39 @@ def _all_names(program: Program) -> set[str]:
 @dataclass
 class _Folding:
     constants: dict[str, Global]
-    taken: set[str]
+    program: Program
     values: dict[str, Operand] = field(default_factory=dict)
+
+    @cached_property
+    def taken(self) -> set[str]:
+        """Names that something has, gathered where a constant is made: most passes make none."""
+        return _all_names(self.program)
 
     def function(self, function: Function) -> Function:
         self.values = {}
-        return replace(function, body=self.block(function.body))
+        return function.having(self.block(function.body))
 
     def block(self, block: Block) -> Block:
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = e.having(tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args))) if self.values else e
             folded = self.folded(e)
             if folded is None:
                 e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
             else:
                 self.values[e.outs[0].name] = folded
             kept.append((e, folded is None))
-        return Block(block.params, keep_notes(kept), tuple(map(self.read, block.results)))
+        return block.having(keep_notes(kept), tuple(map(self.read, block.results)))
 
     def read(self, operand: Operand) -> Operand:
         return self.values.get(operand.name, operand) if isinstance(operand, Var) else operand
 
     def folded(self, e: Equation) -> Operand | None:
         """The value of an equation whose arguments are all known, if it is worth folding."""
-        if e.op in CONTROL or len(e.outs) != 1 or not all(self.is_known(a) for a in e.args):
+        for a in e.args:
+            if isinstance(a, Var) and a.name not in self.constants:
+                return None
+        if e.op in CONTROL or len(e.outs) != 1:
             return None
         made = e.outs[0].type
         if int(np.prod(made.shape, dtype=np.int64)) > _LARGEST:
@@ -81,9 +90,6 @@ class _Folding:
             return None
         bare = e.op in ("mul", "div") and any(isinstance(a, Literal) and isinstance(a.value, Tolerance) for a in e.args)
         return Literal(Tolerance(array.item()) if bare else array.item(), made)
-
-    def is_known(self, operand: Operand) -> bool:
-        return isinstance(operand, Literal) or operand.name in self.constants
 
     def array(self, operand: Operand) -> Any:
         if isinstance(operand, Var):

@@ -13,7 +13,7 @@ def remove_dead_code(program: Program, left_alone: LeftAlone | None = None) -> P
     """Remove equations, parameters, functions and constants that no result depends on."""
     left_alone = left_alone or LeftAlone()
     while True:
-        program = map_functions(program, lambda f: replace(f, body=_live(f.body)[0]), left_alone)
+        program = map_functions(program, lambda f: f.having(_live(f.body)[0]), left_alone)
         fewer = _without_unread_parameters(program)
         if fewer is program:
             break
@@ -71,18 +71,18 @@ def _without_unread_parameters(program: Program) -> Program:
         return program
 
     def block(b: Block) -> Block:
-        return replace(b, equations=tuple(map(equation, b.equations)))
+        return b.having(tuple(map(equation, b.equations)))
 
     def equation(e: Equation) -> Equation:
         if e.op == "call" and e.attr("function") in kept:
-            return replace(e, args=tuple(e.args[k] for k in kept[e.attr("function")]))
-        return replace(e, blocks=tuple(map(block, e.blocks))) if e.blocks else e
+            return e.having(tuple(e.args[k] for k in kept[e.attr("function")]))
+        return e.having(e.args, tuple(map(block, e.blocks))) if e.blocks else e
 
     def function(f: Function) -> Function:
         body = block(f.body)
         if f.name in kept:
             body = replace(body, params=tuple(body.params[k] for k in kept[f.name]))
-        return replace(f, body=body)
+        return f.having(body)
 
     return map_functions(program, function)
 
@@ -109,7 +109,7 @@ def _live(block: Block) -> tuple[Block, set[str]]:
                 if isinstance(a, Var):
                     live.add(a.name)
         kept.append((e, stays))
-    return Block(block.params, keep_notes(reversed(kept)), block.results), live
+    return block.having(keep_notes(reversed(kept))), live
 
 
 def _equation(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:

@@ -23,7 +23,7 @@ SHORTEST, LONGEST = 3, 8192
 
 def make_dot_products(program: Program) -> Program:
     """Put `a @ b` in the place of sums of products that nothing else reads."""
-    return map_functions(program, lambda f: replace(f, body=_block(f.body, Counter(read_by(f.body)))))
+    return map_functions(program, lambda f: f.having(_block(f.body, Counter(read_by(f.body)))))
 
 
 def sum_by_ones(program: Program) -> Program:
@@ -38,26 +38,26 @@ def sum_by_ones(program: Program) -> Program:
             made[n] = Global(var, np.ones(n), "for sums, which take thrice as long as inner products")
         return made[n].var
 
-    result = map_functions(program, lambda f: replace(f, body=_summed(f.body, ones)))
+    result = map_functions(program, lambda f: f.having(_summed(f.body, ones)))
     return replace(result, constants=(*result.constants, *made.values()))
 
 
 def _summed(block: Block, ones: Callable[[int], Var]) -> Block:
     equations = list[Equation]()
     for e in block.equations:
-        e = replace(e, blocks=tuple(_summed(b, ones) for b in e.blocks)) if e.blocks else e
+        e = e.having(e.args, tuple(_summed(b, ones) for b in e.blocks)) if e.blocks else e
         made = e.args[0].type if e.op == "sum" else None
         if made and made.dtype is DType.FLOAT and len(made.shape) == 1 and SHORTEST <= made.shape[0] <= LONGEST:
             e = replace(e, op="matmul", args=(e.args[0], ones(made.shape[0])), attrs=())
         equations.append(e)
-    return replace(block, equations=tuple(equations))
+    return block.having(tuple(equations))
 
 
 def _block(block: Block, reads: Counter[str]) -> Block:
     made_by = {v.name: e for e in block.equations for v in e.outs}
     kept, gone = list[Equation](), set[str]()
     for e in block.equations:
-        e = replace(e, blocks=tuple(_block(b, reads) for b in e.blocks)) if e.blocks else e
+        e = e.having(e.args, tuple(_block(b, reads) for b in e.blocks)) if e.blocks else e
         x = e.args[0] if e.op == "sum" else None
         factors = made_by.get(x.name) if isinstance(x, Var) else None
         if factors is not None and factors.op == "mul" and reads[factors.outs[0].name] == 1 and _vectors(factors):

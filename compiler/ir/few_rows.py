@@ -19,7 +19,7 @@ FEW_ROWS = 4
 def combine_few_rows(program: Program) -> Program:
     """Put sums of multiples in the place of products of a vector with the rows of a matrix, where these are few."""
 
-    return map_functions(program, lambda f: replace(f, body=_Combinations(free_names(f, program)).block(f.body, {})))
+    return map_functions(program, lambda f: f.having(_Combinations(free_names(f, program)).block(f.body, {})))
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class _Combinations:
         results, made_by = list[Equation](), {**outer, **{v.name: e for e in block.equations for v in e.outs}}
         for e in block.equations:
             if e.blocks:
-                e = replace(e, blocks=tuple(self.block(b, made_by) for b in e.blocks))
+                e = e.having(e.args, tuple(self.block(b, made_by) for b in e.blocks))
             results += self.combined(e, made_by) if e.op == "matmul" else [e]
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def combined(self, e: Equation, made_by: Mapping[str, Equation]) -> list[Equation]:
         """Equations that add up the rows, each times its weight; the product itself where it is of another kind."""

@@ -17,18 +17,18 @@ STAY = CONTROL.keys() | {name for name, row in OPS.items() if row.stays}
 
 def hoist(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Move out of loops the computations that do not change from turn to turn."""
-    return map_functions(program, lambda f: replace(f, body=_block(f.body)), left_alone)
+    return map_functions(program, lambda f: f.having(_block(f.body)), left_alone)
 
 
 def _block(block: Block) -> Block:
     equations: list[Equation] = []
     for e in block.equations:
-        e = replace(e, blocks=tuple(map(_block, e.blocks))) if e.blocks else e
+        e = e.having(e.args, tuple(map(_block, e.blocks))) if e.blocks else e
         if e.op in ("for", "while", "map"):
             before, e = _loop(e)
             equations += before
         equations.append(e)
-    return replace(block, equations=tuple(equations))
+    return block.having(tuple(equations))
 
 
 def _loop(e: Equation) -> tuple[list[Equation], Equation]:
@@ -38,8 +38,8 @@ def _loop(e: Equation) -> tuple[list[Equation], Equation]:
         moved = _invariant(block)
         before += [replace(m, note="") for m in block.equations if m.outs[0].name in moved]
         kept = keep_notes((m, not m.outs or m.outs[0].name not in moved) for m in block.equations)
-        blocks.append(replace(block, equations=kept))
-    return before, replace(e, blocks=tuple(blocks))
+        blocks.append(block.having(kept))
+    return before, e.having(e.args, tuple(blocks))
 
 
 def _invariant(block: Block) -> set[str]:

@@ -28,7 +28,7 @@ def inner_loops_at_once(program: Program) -> Program:
 
     def changed(f: Function) -> Function:
         taken = constants | functions.keys() | set(bound_names(f.body))
-        return replace(f, body=_InnerLoops(functions, taken).block(f.body))
+        return f.having(_InnerLoops(functions, taken).block(f.body))
 
     return map_functions(program, changed)
 
@@ -44,10 +44,10 @@ class _InnerLoops:
         results = list[Equation]()
         for e in block.equations:
             if e.blocks:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks)))
             before, e = self.split(e) if e.op == "for" else ([], e)
             results += [*before, e]
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def split(self, e: Equation) -> tuple[list[Equation], Equation]:
         """Equations of the maps that go before a loop, and the loop that is left."""

@@ -121,7 +121,7 @@ def _lifted(
     spoken = _spoken(function, passed, taken)
     body = substitute(Block((), left, function.body.results), spoken)
     params = (*function.body.params, *(spoken.get(v.name, v) for v in passed))
-    slim = replace(function, body=replace(body, params=params))
+    slim = function.having(replace(body, params=params))
 
     def changed(f: Function) -> Function:
         if f.name == name:
@@ -208,12 +208,12 @@ def _calling(
     def call(e: Equation) -> Equation:
         if e.op == "call" and e.attr("function") == callee.name:
             return replace(e, args=(*e.args, *more))
-        return replace(e, blocks=tuple(map(block, e.blocks))) if e.blocks else e
+        return e.having(e.args, tuple(map(block, e.blocks))) if e.blocks else e
 
     def block(b: Block) -> Block:
-        return replace(b, equations=tuple(map(call, b.equations)))
+        return b.having(tuple(map(call, b.equations)))
 
     body = block(f.body)
     place = calls[0].place
     equations = (*body.equations[:place], *own, *body.equations[place:])
-    return replace(f, body=replace(body, equations=equations))
+    return f.having(replace(body, equations=equations))

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program
 
 Bounds = dict[str, float]
+_UNBOUNDED = frozenset(name for name, row in OPS.items() if row.least is None)
+"""Operations whose results may be anything."""
 
 
 def lower_bounds(program: Program) -> dict[str, Bounds]:
@@ -29,6 +33,18 @@ def lower_bounds(program: Program) -> dict[str, Bounds]:
     for f in reversed(program.functions):  # callers come after those that they call
         finder.function(f, finder.given(f))
     return finder.bounds
+
+
+@dataclass
+class LowerBounds:
+    """Lower bounds of the values of a program, which are worked out when a pass asks for one."""
+
+    program: Program
+
+    @cached_property
+    def of(self) -> Mapping[str, Bounds]:
+        """Bounds by function."""
+        return lower_bounds(self.program)
 
 
 class _Finder:
@@ -54,6 +70,8 @@ class _Finder:
 
     def block(self, block: Block, known: Bounds) -> None:
         for e in block.equations:
+            if e.op in _UNBOUNDED:
+                continue
             args = [self.bound(a, known) for a in e.args]
             if e.op == "call" and self.counts_calls:
                 self.calls.setdefault(e.attr("function"), []).append(args)

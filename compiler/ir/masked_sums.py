@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from oco.compiler.ir.dot_products import LONGEST
-from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
+from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
@@ -23,20 +23,21 @@ _FINITE = frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "r
 
 def sum_under_masks(program: Program) -> Program:
     """Put `(a / b) @ mask` in the place of the sum of `where(mask, a / b, 0)`, and `a ((1 / b) @ mask)` where a is a number."""
-    bounds = lower_bounds(program)
+    bounds = LowerBounds(program)
 
     def changed(f: Function) -> Function:
-        summing = _Summing(bounds[f.name], Counter(read_by(f.body)), free_names(f, program))
-        return replace(f, body=summing.block(f.body))
+        summing = _Summing(f.name, bounds, Counter(read_by(f.body)), free_names(f, program))
+        return f.having(summing.block(f.body))
 
     return map_functions(program, changed)
 
 
 @dataclass
 class _Summing:
-    """Rewriting of one function. `bounds`: lower bounds of its values, `reads`: how often each is read."""
+    """Rewriting of one function. `bounds`: lower bounds of values, `reads`: how often each is read."""
 
-    bounds: Bounds
+    function: str
+    bounds: LowerBounds
     reads: Mapping[str, int]
     free: Iterator[str]
     made_by: dict[str, Equation] = field(default_factory=dict)
@@ -44,10 +45,10 @@ class _Summing:
     def block(self, block: Block) -> Block:
         results = list[Equation]()
         for e in block.equations:
-            e = replace(e, blocks=tuple(map(self.block, e.blocks))) if e.blocks else e
+            e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
             self.made_by |= {v.name: e for v in e.outs}
             results += self.summed(e)
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def summed(self, e: Equation) -> tuple[Equation, ...]:
         """The equation, or what stands in its place."""
@@ -84,6 +85,10 @@ class _Summing:
         e = self.made(operand)
         if e is None or e.blocks or e.op == "call":
             return not isinstance(operand, Literal) or abs(operand.value) < 1 / TINY
-        if e.op == "div" and not self.bounds.get(e.args[1].name if isinstance(e.args[1], Var) else "", 0.0) > TINY:
+        if e.op == "div" and not self.least(e.args[1]) > TINY:
             return isinstance(e.args[1], Literal) and abs(e.args[1].value) > TINY and self.is_finite(e.args[0])
         return e.op in (*_FINITE, "div") and all(map(self.is_finite, e.args))
+
+    def least(self, operand: Operand) -> float:
+        """Lower bound of a variable; 0 where none is known."""
+        return self.bounds.of[self.function].get(operand.name, 0.0) if isinstance(operand, Var) else 0.0

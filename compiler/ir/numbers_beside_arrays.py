@@ -23,7 +23,7 @@ def keep_numbers_as_arrays(program: Program) -> Program:
     taken = {g.var.name for g in program.constants} | {f.name for f in program.functions}
     taken |= {name for f in all_functions(program) for name in bound_names(f.body)}
     numbers = _Numbers({g.var.name: g for g in program.constants if g.var.type == _NUMBER}, taken)
-    result = map_functions(program, lambda f: replace(f, body=numbers.block(f.body)))
+    result = map_functions(program, lambda f: f.having(numbers.block(f.body)))
     return replace(result, constants=(*result.constants, *numbers.made.values()))
 
 
@@ -36,11 +36,11 @@ class _Numbers:
     made: dict[tuple[bytes, str], Global] = field(default_factory=dict)
 
     def block(self, block: Block) -> Block:
-        return replace(block, equations=tuple(map(self.equation, block.equations)))
+        return block.having(tuple(map(self.equation, block.equations)))
 
     def equation(self, e: Equation) -> Equation:
         if e.blocks:
-            return replace(e, blocks=tuple(map(self.block, e.blocks)))
+            return e.having(e.args, tuple(map(self.block, e.blocks)))
         if e.op not in ENTRYWISE or not any(a.type.shape for a in e.args):
             return e
         return e.having(tuple(map(self.beside, e.args)), (), e.outs)

@@ -121,6 +121,13 @@ class Block:
     equations: tuple[Equation, ...]
     results: tuple[Operand, ...]
 
+    def having(self, equations: tuple[Equation, ...], results: tuple[Operand, ...] | None = None) -> Block:
+        """Block with other equations and results, itself where these are its own."""
+        results = self.results if results is None else results
+        if _are(equations, self.equations) and _are(results, self.results):
+            return self
+        return Block(self.params, equations, results)
+
     def __str__(self) -> str:
         lines = (f"({_listed(self.params)}) ->", *map(str, self.equations), f"return {_listed(self.results)}")
         return "\n".join((lines[0], *(indent(line, "    ") for line in lines[1:])))
@@ -134,6 +141,10 @@ class Function:
     body: Block
     result_names: tuple[str, ...] = ()
     doc: str = ""
+
+    def having(self, body: Block) -> Function:
+        """Function with another body, itself where this is its own."""
+        return self if body is self.body else Function(self.name, body, self.result_names, self.doc)
 
     def __str__(self) -> str:
         return f"{self.name} {self.body}"

@@ -11,10 +11,9 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 
-from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
+from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
@@ -26,25 +25,13 @@ _MAKE_PRODUCTS = ("mul", "div", "where", "add", "sub")
 
 def cancel_quotients(program: Program) -> Program:
     """Put one quotient in the place of products of several that share factors."""
-    bounds = _Bounds(program)
+    bounds = LowerBounds(program)
 
     def changed(f: Function) -> Function:
         cancelling = _Cancelling(f.name, bounds, Counter(read_by(f.body)), free_names(f, program))
-        return replace(f, body=cancelling.block(f.body))
+        return f.having(cancelling.block(f.body))
 
     return map_functions(program, changed)
-
-
-@dataclass
-class _Bounds:
-    """Lower bounds of the values of a program, which are worked out when a factor cancels."""
-
-    program: Program
-
-    @cached_property
-    def of(self) -> Mapping[str, Bounds]:
-        """Bounds by function."""
-        return lower_bounds(self.program)
 
 
 @dataclass(frozen=True)
@@ -97,7 +84,7 @@ class _Cancelling:
     """Rewriting of one function: how often each value is read, and names that are free."""
 
     function: str
-    bounds: _Bounds
+    bounds: LowerBounds
     reads: Counter[str]
     free: Iterator[str]
     made: list[Equation] = field(default_factory=list)
@@ -121,7 +108,7 @@ class _Cancelling:
             else:
                 self.made.append(e)
         equations, self.made = tuple(self.made), outer
-        return replace(block, equations=equations)
+        return block.having(equations)
 
     def product(self, e: Equation, products: Mapping[str, _Product]) -> _Product | None:
         """Product of others that an equation makes; None where it makes none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
@@ -12,7 +11,7 @@ from oco.compiler.ir.rewrite import bound_names
 
 def rename_function(function: Function, hints: Mapping[str, str], taken: Collection[str]) -> Function:
     """The function with every variable that `hints` knows under a legal name, unique in the function and outside `taken`."""
-    return replace(function, body=_Renaming(hints, {*taken, function.name}).block(function.body))
+    return function.having(_Renaming(hints, {*taken, function.name}).block(function.body))
 
 
 def without_clashes(function: Function, taken: Collection[str]) -> Function:

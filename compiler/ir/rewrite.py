@@ -84,8 +84,8 @@ def bound_names(block: Block) -> list[str]:
 
 def free_names(f: Function, program: Program) -> Iterator[str]:
     """Names for new variables of a function, none of which is bound in it or is a constant of its program."""
-    taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-    return (name for k in count(2) if (name := f"v_{k}") not in taken)
+    taken = {g.var.name for g in program.constants} | set(bound_names(f.body))  # once the first is asked for
+    yield from (name for k in count(2) if (name := f"v_{k}") not in taken)
 
 
 def read_by(block: Block) -> list[str]:

@@ -48,7 +48,7 @@ def join_factors(program: Program) -> Program:
 
     def joined(f: Function) -> Function:
         least = {**constants, **bounds[f.name]}
-        return replace(f, body=_Joining(least, Counter(read_by(f.body)), free_names(f, program)).block(f.body))
+        return f.having(_Joining(least, Counter(read_by(f.body)), free_names(f, program)).block(f.body))
 
     return map_functions(program, joined)
 
@@ -70,7 +70,7 @@ class _Joining:
         inner = replace(self, made_by={}, made=made)
         for e in block.equations:
             if e.blocks:
-                e = replace(e, blocks=tuple(self.block(b) for b in e.blocks))
+                e = e.having(e.args, tuple(self.block(b) for b in e.blocks))
             elif (own := self.link(e)) is not None and (value := inner.scaled(own[0], [own[1]])) is not None:
                 e = replace(e, op=value.op, args=value.args, attrs=())
             elif (shorter := inner.over(e)) is not None:
@@ -78,7 +78,7 @@ class _Joining:
             made.append(e)
             for v in e.outs:
                 inner.made_by[v.name] = e
-        return replace(block, equations=tuple(made))
+        return block.having(tuple(made))
 
     def behind(self, operand: Operand) -> Equation | None:
         """Equation of a value that nothing else reads."""

@@ -22,12 +22,12 @@ MOST_ENTRIES = 1 << 16
 
 def gather_before_loops(program: Program) -> Program:
     """Put `all = a[table]` before a loop over `i` and `all[i]` in it, in the place of `a[table[i]]`, for each row of the table."""
-    return map_functions(program, lambda f: replace(f, body=_Gathers(free_names(f, program)).block(f.body)))
+    return map_functions(program, lambda f: f.having(_Gathers(free_names(f, program)).block(f.body)))
 
 
 def reduce_by_rows(program: Program) -> Program:
     """Put `x[0] + x[1]` in the place of `x.sum(axis=0)`, and so for other reductions, where rows are few and are arrays."""
-    return map_functions(program, lambda f: replace(f, body=_reduced(f.body, free_names(f, program))))
+    return map_functions(program, lambda f: f.having(_reduced(f.body, free_names(f, program))))
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class _Gathers:
         results = list[Equation]()
         for e in block.equations:
             if e.blocks:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks)))
             before, e = self.loop(e) if e.op == "for" else ([], e)
             results += [*before, e]
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def loop(self, e: Equation) -> tuple[list[Equation], Equation]:
         """Gathers that go before a loop, and the loop that is left."""
@@ -77,7 +77,7 @@ def _reduced(block: Block, free: Iterator[str]) -> Block:
     results = list[Equation]()
     for e in block.equations:
         if e.blocks:
-            e = replace(e, blocks=tuple(_reduced(b, free) for b in e.blocks))
+            e = e.having(e.args, tuple(_reduced(b, free) for b in e.blocks))
         x = e.args[0] if e.op in OPS and OPS[e.op].fold and e.attr("axis") == 0 else None
         if x is None or len(x.type.shape) < 2 or not 1 < x.type.shape[0] <= FEW_ROWS:
             results.append(e)
@@ -90,4 +90,4 @@ def _reduced(block: Block, free: Iterator[str]) -> Block:
             folded = Equation((Var(next(free), row),), OPS[e.op].fold, (results[-1].outs[0], other.outs[0]))
             results += [other, folded]
         results[-1] = replace(results[-1], outs=e.outs)
-    return replace(block, equations=tuple(results))
+    return block.having(tuple(results))

@@ -27,7 +27,7 @@ def simplify(program: Program, left_alone: LeftAlone | None = None) -> Program:
     constants = {g.var.name for g in program.constants}
 
     def simplified(f: Function) -> Function:
-        return replace(f, body=_Simplifier(constants | set(bound_names(f.body))).block(f.body))
+        return f.having(_Simplifier(constants | set(bound_names(f.body))).block(f.body))
 
     return map_functions(program, simplified, left_alone)
 
@@ -35,17 +35,18 @@ def simplify(program: Program, left_alone: LeftAlone | None = None) -> Program:
 @dataclass
 class _Simplifier:
     """`taken`: names that something has; `made_by` holds the equation that binds each variable; `values` what stands for a variable that
-    went.
+    went; `stretched` what each stretch is of.
     """
 
     taken: set[str]
     made_by: dict[str, Equation] = field(default_factory=dict)
     values: dict[str, Operand] = field(default_factory=dict)
+    stretched: dict[str, Operand] = field(default_factory=dict)
 
     def block(self, block: Block) -> Block:
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = e.having(tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args))) if self.values else e
             answer = self.simpler(e)
             while isinstance(answer, Equation):
                 e, answer = answer, self.simpler(answer)
@@ -58,10 +59,12 @@ class _Simplifier:
                 e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
                 for v in e.outs:
                     self.made_by[v.name] = e
+                if e.op in ("broadcast", "full"):
+                    self.stretched[e.outs[0].name] = e.args[0]
             else:
                 self.values[e.outs[0].name] = answer
             kept.append((e, answer is None))
-        return Block(block.params, keep_notes(kept), tuple(map(self.read, block.results)))
+        return block.having(keep_notes(kept), tuple(map(self.read, block.results)))
 
     def read(self, operand: Operand) -> Operand:
         return self.values.get(operand.name, operand) if isinstance(operand, Var) else operand
@@ -80,12 +83,11 @@ class _Simplifier:
 
     def unstretched(self, operand: Operand) -> Operand:
         """Value that an operand is a stretch of, or the operand."""
-        behind = self.made_by.get(operand.name) if isinstance(operand, Var) else None
-        return behind.args[0] if behind is not None and behind.op in ("broadcast", "full") else operand
+        return self.stretched.get(operand.name, operand) if isinstance(operand, Var) else operand
 
     def of_numbers(self, e: Equation) -> Equation | None:
         """Arithmetic on the numbers that all arguments are stretches of; None where there are other arguments."""
-        if e.op not in ROUNDED_ALIKE or not e.outs[0].type.shape:
+        if not self.stretched or e.op not in ROUNDED_ALIKE or not e.outs[0].type.shape:
             return None
         before = tuple(map(self.unstretched, e.args))
         if any(a.type.shape for a in before):
@@ -94,13 +96,14 @@ class _Simplifier:
 
     def of_vectors(self, e: Equation) -> Equation | None:
         """Operation entry by entry on the vectors that arguments are rows of, beside numbers; None where there are other arguments."""
-        one, *rest = e.outs[0].type.shape or (0,)
-        if one != 1 or not rest or e.op not in OPS or not OPS[e.op].elementwise:
+        shape = e.outs[0].type.shape
+        if len(shape) < 2 or shape[0] != 1 or e.op not in OPS or not OPS[e.op].elementwise:
             return None
-        before = [self.row_of(a, tuple(rest)) for a in e.args]
+        rest = shape[1:]
+        before = [self.row_of(a, rest) for a in e.args]
         if any(a is None for a in before) or all(a is b or not a.type.shape for a, b in zip(e.args, before)):
             return None
-        return self.bound(e, tuple(a for a in before if a is not None), tuple(rest))
+        return self.bound(e, tuple(a for a in before if a is not None), rest)
 
     def row_of(self, operand: Operand, shape: tuple[int, ...]) -> Operand | None:
         """Vector of this shape that an operand is a row of; a number and an array of this shape are themselves."""
@@ -117,7 +120,7 @@ class _Simplifier:
 
     def without_stretches(self, e: Equation) -> Equation | None:
         """Arguments taken before they were stretched, where the operation stretches them to the same shape itself."""
-        before = tuple(map(self.unstretched, e.args))
+        before = tuple(map(self.unstretched, e.args)) if self.stretched else e.args
         if before == e.args or broadcast_shapes(*(a.type.shape for a in before)) != e.outs[0].type.shape:
             return None
         return e.having(before)

@@ -40,7 +40,7 @@ def unroll_small_arrays(program: Program, largest: int = LARGEST) -> Program:
             result = _Unrolling(set(bound_names(function.body)) | names, wanted, largest, constants)
             body = result.function(function.body, function.name in entries)
             if result.wanted == wanted:
-                return replace(function, body=body)
+                return function.having(body)
             wanted = result.wanted
 
     return map_functions(program, unrolled)

@@ -21,7 +21,7 @@ Rows = list[list[Value]]
 
 def expand_small_solves(program: Program) -> Program:
     """Pass: the same program with arithmetic in the place of small systems with one right side."""
-    return map_functions(program, lambda f: replace(f, body=_block(f.body, free_names(f, program))))
+    return map_functions(program, lambda f: f.having(_block(f.body, free_names(f, program))))
 
 
 def _is_small(e: Equation) -> bool:
@@ -31,9 +31,9 @@ def _is_small(e: Equation) -> bool:
 def _block(block: Block, free: Iterator[str]) -> Block:
     results: list[Equation] = []
     for e in block.equations:
-        e = replace(e, blocks=tuple(_block(b, free) for b in e.blocks)) if e.blocks else e
+        e = e.having(e.args, tuple(_block(b, free) for b in e.blocks)) if e.blocks else e
         results += _expanded(e, free) if _is_small(e) else [e]
-    return replace(block, equations=tuple(results))
+    return block.having(tuple(results))
 
 
 def _expanded(e: Equation, free: Iterator[str]) -> list[Equation]:

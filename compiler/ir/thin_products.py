@@ -16,7 +16,7 @@ from oco.compiler.ir.rewrite import free_names, map_functions
 def flatten_thin_products(program: Program) -> Program:
     """Put inner products and products entry by entry in the place of matrix products with axes of one entry."""
 
-    return map_functions(program, lambda f: replace(f, body=_ThinProducts(free_names(f, program)).block(f.body)))
+    return map_functions(program, lambda f: f.having(_ThinProducts(free_names(f, program)).block(f.body)))
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class _ThinProducts:
         results = list[Equation]()
         for e in block.equations:
             if e.blocks:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks)))
             results += self.flat(e) if e.op == "matmul" else [e]
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def flat(self, e: Equation) -> list[Equation]:
         """Equations that make what a product makes: itself where it is of no such kind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from oco.compiler.ir.type_rules import require
 from oco.dsl.diagnostics import InternalError
 
 _TYPE = attrgetter("type")
+_NONE: dict[str, Any] = {}
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
 
@@ -102,13 +104,14 @@ class _Checker:
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
-            self.operand(arg, scope)
+            if not isinstance(arg, Var) or scope.get(arg.name) is not arg.type:
+                self.operand(arg, scope)
         types = tuple(map(_TYPE, e.args))
         if e.op in CONTROL:
             return self.control(e, types, scope)
         if e.op not in OPS:
             raise self.broken(f"an unknown operation in {describe(e)}")
-        row, attrs = OPS[e.op], dict(e.attrs)
+        row, attrs = OPS[e.op], dict(e.attrs) if e.attrs else _NONE
         least, most = row.arity
         if len(types) < least or (most is not None and len(types) > most):
             raise self.broken(f"arguments of {describe(e)}")

@@ -97,7 +97,7 @@ def spread_over(
         entries = float(np.prod(s.shape, dtype=np.int64))
         noise = average(f"off_{place}", (), call("div", call("sum_squares", off), entries))
         slopes = call("div", together, size)
-        stressed[name] = call("add", p, _told_apart(slopes, entries, call("mul", rate, noise)))
+        stressed[name] = call("add", p, _shrunk(slopes, entries, call("mul", rate, noise)))
 
     def at(node: Expr) -> Expr:
         return stressed.get(node.name, node) if isinstance(node, Name) else node
@@ -108,7 +108,7 @@ def spread_over(
     return Spread(own, call("div", missed, call("maximum", own, call("mul", LEAST, size))), rounding, tuple(ranges))
 
 
-def _told_apart(slopes: Expr, entries: float, noise: Expr) -> Expr:
+def _shrunk(slopes: Expr, entries: float, noise: Expr) -> Expr:
     """Slopes of the entries of a stream, and their mean unless they differ by more than those of like entries do by chance.
 
     noise  variance of a slope where entries are independent and alike

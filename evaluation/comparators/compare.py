@@ -40,7 +40,8 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     """
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
-        return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
+        result = unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
+        return result if budget.wanted else replace(result, why=why)  # who did not ask for it has no use for its bound
     if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:
         free = _dynamic(moving_freely(problem), data, budget)
         return paying_moves(free, lambda: compare(problem, data, "static", budget), _all_rounds(problem, data))

@@ -108,3 +108,20 @@ def test_still_rounds_are_not_broken_by_what_is_not_used() -> None:
     calm, windy = trace.loss[120:150].mean(), trace.loss[220:250].mean()
     assert calm <= 1.15 * 400  # gas alone
     assert windy <= 0.8 * 400
+
+
+@pytest.mark.parametrize("turns", [2, 3, 50])
+def test_the_share_is_kept_against_streams_that_lie(turns: int) -> None:
+    """Streams that are full for some rounds and then empty, or empty whenever most is relied on them: never more than is allowed."""
+    plan = plan_of(WIND)
+    (margin,) = (c.margin for c in plan.canonical.inequalities if c.margin is not None)
+    assert margin.spread is not None and margin.enough
+    learner, broken, relied = plan.learner(backend="c"), 0, 0.0
+    for t in range(300):
+        x = learner.decide()["x"]
+        empty = t % turns == turns - 1 or x.sum() > relied
+        relied = max(0.98 * relied, x.sum())
+        g = learner.observe(w=np.full(2, 0.0 if empty else 0.9)).constraints[0]
+        broken += int(g > 0)
+        assert broken <= margin.allowed(t + 1)
+    assert broken >= 10

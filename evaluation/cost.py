@@ -77,7 +77,7 @@ class Trade:
     """Units of the loss and of each constraint (N + M,), and the weight of a unit of violation against one of loss.
 
     `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count. `scales` (N + M,) are the sizes of
-    the constraints where the model states penalties, so that units say something else. `unpriced` (N + M,) are those that
+    the constraints, of which rounding is a part; None where they are not known. `unpriced` (N + M,) are those that
     bind on average without a penalty. `penalties` (N + M,) are those of the model, 0 where it states none; None where it states none
     at all.
     """
@@ -102,11 +102,11 @@ class Trade:
         def sizes(known: Array | None) -> Array:
             return np.ones(len(hard) + s.equalities) if known is None else np.asarray(known, dtype=np.float64)
 
-        scales = sizes(s.constraint_scales) if any(c.penalties for c in s.canonical.constraints) else None
         stated = np.array([bool(c.penalties) for c in s.canonical.constraints for _ in range(c.size)], dtype=bool)
         unpriced = ~stated & ~np.append(hard, np.zeros(s.equalities, dtype=bool))
         units = sizes(violation_units(s, weight)) * weighed(s.canonical)
-        return cls(hard, s.loss_range or 1.0, units, weight, scales, unpriced, stated_penalties(s.canonical))
+        scales, penalties = sizes(s.constraint_scales), stated_penalties(s.canonical)
+        return cls(hard, s.loss_range or 1.0, units, weight, scales, unpriced, penalties)
 
     @classmethod
     def at_price(cls, problem: Canonical, price: float) -> Trade:
@@ -117,7 +117,8 @@ class Trade:
     @property
     def words(self) -> str:
         """Sum by which runs are ordered, in words."""
-        return f"loss + {self.weight:g} x violation" if self.scales is None else "loss + violations at their penalties"
+        by_weight = self.penalties is None or self.scales is None
+        return f"loss + {self.weight:g} x violation" if by_weight else "loss + violations at their penalties"
 
     def broken(self, run: Measured) -> Array:
         """Violation of each constraint over all rounds (N + M,), in its own units: hard where it binds each round, else

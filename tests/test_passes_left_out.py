@@ -28,6 +28,7 @@ from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, lower, optimize, shorten
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.proximal.known_step import carried_field
 
 Array = np.ndarray[Any, Any]
 Step = Callable[[str, Sequence[Any]], Sequence[Any]]
@@ -119,17 +120,23 @@ def test_algorithms_without_passes(algorithm: str, every: bool, tmp_path: Path) 
         return  # an example alone, which `tests/test_backends_agree.py` plays
     plan = plan_with(models[-1], algorithm)
     rng, program = np.random.default_rng(0), plan.traced
+    state_names = [f.name for f in program.state]
     rounds = []
     for streams in rounds_of(plan, 3):
         left = {f.name: rng.random(f.type.shape) for f in program.feedback if f.name not in streams}
-        values = streams | left
-        rounds.append(([values[f.name] for f in program.feedback], [rng.random(f.type.shape) for f in program.draws]))
+        rounds.append((streams | left, [rng.random(f.type.shape) for f in program.draws]))
 
     def path(step: Step) -> Array:
         state, found = step("init", [plan.contract.start[f.name] for f in program.decision]), []
-        for given, drawn in rounds:
+        for values, drawn in rounds:
+            kept = {
+                f.name: state_names.index(carried_field(f.name))
+                for f in program.feedback
+                if carried_field(f.name) in state_names
+            }
+            values = values | {n: state[i] for n, i in kept.items()}  # what a round leaves to the next, as a run has it
             found.append(np.concatenate([np.ravel(x) for x in step("decide", [*state, *drawn])]))
-            state = step("update", [*state, *given, *drawn])
+            state = step("update", [*state, *(values[f.name] for f in program.feedback), *drawn])
         return np.array(found)
 
     agree(program, path, 1e-12, [a.name for a in ALGORITHMS].index(algorithm) // 2, tmp_path, every)

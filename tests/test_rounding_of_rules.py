@@ -29,3 +29,27 @@ def test_what_rounding_adds_up_to_is_no_violation(beyond: float, broken: int) ->
     assert line.broken == broken
     assert line.violation == pytest.approx(400 * beyond if broken else 0.0, abs=1e-12)
     assert line.priced == pytest.approx(line.loss + 5 * line.violation, abs=1e-9)
+
+
+FIXED = """\
+model fixed
+horizon T = 120
+decision gas in box(0, 150)
+decision x[2] in box(0, 60)
+stream w[2] in [0, 1]
+minimize 5 * gas + sum(x)
+subject to
+    served: 80 - gas - w @ x <= 0  in 90% of rounds
+    fixed:  sum(x) + gas / 3 <= 77.7  each round
+"""
+
+
+@pytest.mark.parametrize("beyond, broken", [(4e-8, 0), (1e-3, 120)])
+def test_rows_that_do_not_count_are_broken_by_no_rounding_either(beyond: float, broken: int) -> None:
+    """What a solver leaves over a row of the size 92 is less than the learner's own rounding, whatever the row's unit in the trade."""
+    plan = oco.compile(oco.parse(FIXED))
+    trace = plan.run({"w": np.random.default_rng(0).uniform(0.3, 0.8, (120, 2))}, backend="c")
+    trace.constraints[:] = beyond
+    trade = Trade.of(plan.choice.played, 1.0, trace.problem)
+    assert sorted(trade.units > 0) == [False, True]  # the share counts by its rounds
+    assert rule_line("a rule", trace, trade).broken == broken

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.margins import ShareMargin
 from oco.compiler.problem.parts import DecisionBlock
+from oco.compiler.problem.spread_margins import MOST_SIZES, spread_over
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
@@ -82,9 +84,14 @@ def margin_of(
     added = _as_stated(own, base, stated, later, boxes)
     now = call("sub", measured, base)
     margins = Margins(label, shape, now, *ends, share, folding.horizon, added, taken, folding.seasons, turns)
+    spread = None
+    if followed is not None and shape == () and added is None and is_affine(expr, tuple(b.name for b in blocks)):
+        fixed = rewrite(expr, lambda node: _usual(node, later))
+        spread = spread_over(followed, measured, fixed, now, given, margins, ROUNDED * float(np.maximum(-low, high)))
+        margins = replace(margins, now=spread.errors, least=np.asarray(-MOST_SIZES), most=np.asarray(MOST_SIZES))
     greatest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, cut))
     hopeless = hopeless and followed is not None
-    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless)
+    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless, spread)
 
 
 def _must_be_bounded(label: str, later: Mapping[str, StreamRange]) -> None:

@@ -2,8 +2,9 @@
 
 With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
 x_t satisfies g(x_t; s^) + m_t <= 0; where streams multiply decisions g(x_t; p_t) + m_t <= 0 with what is predicted of them
-(`followed_streams`), but for rounds with the margin M. The margin m_t, at most M, is a quantile of what the streams add as predicted
-(`margin_predictions`), at a level that the credit
+(`followed_streams`), but for rounds with the margin M. There m_t u_t(x) may stand for m_t, with the usual size u_t(x) of what the streams
+add at a decision x (`spread_margins`). The margin m_t, at most M, is a quantile of what the streams add as predicted
+(`margin_predictions`), in these sizes, at a level that the credit
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
 
@@ -28,6 +29,7 @@ import numpy as np
 from oco.compiler.problem.followed_streams import Followed
 from oco.compiler.problem.kept_values import kept_range, one_minus
 from oco.compiler.problem.margin_predictions import Margins
+from oco.compiler.problem.spread_margins import Spread
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Name, constant
@@ -47,6 +49,7 @@ class ShareMargin:
     followed g(x; p) with their predictions p; g(x; s^) where there are none
     most     M, an entry for each of the constraint
     margins  values that rounds leave to the next, from which m is made
+    spread   usual size of what streams add at a decision, in which the margin is measured; None where it is the same for all decisions
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
     """
 
@@ -60,6 +63,7 @@ class ShareMargin:
     cut: tuple[float, ...] = ()
     streams: Followed | None = field(default=None, compare=False, repr=False)
     hopeless: bool = False
+    spread: Spread | None = field(default=None, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
@@ -85,12 +89,17 @@ class ShareMargin:
 
     @property
     def moving(self) -> Expr:
-        """Constraint with the margin of the round: g(x; s^) + m, and (1 - w) g(x; s^) + w g(x; p) + m where streams multiply decisions."""
-        base = self.usual
+        """Constraint with the margin of the round: g(x; s^) + m, and where streams multiply decisions
+        (1 - w) (g(x; s^) + m) + w (g(x; p) + m u(x)).
+        """
+        base, margin, weight = self.usual, self.margins.of_round(self._margin, self._stated), self._follows
         if self.streams is not None:
-            weight = self._follows
             base = call("add", call("mul", one_minus(weight), base), call("mul", weight, self.followed))
-        return call("add", base, self.margins.of_round(self._margin, self._stated))
+        if self.spread is not None:
+            own = call("mul", margin, self.spread.of_round(self.margins.round))
+            own = call("add", own, self.spread.rounding)
+            margin = call("add", call("mul", one_minus(weight), margin), call("mul", weight, own))
+        return call("add", base, margin)
 
     @property
     def ranges(self) -> tuple[StreamRange, ...]:
@@ -118,6 +127,7 @@ class ShareMargin:
                 kept_range(self._always, constant(np.ones(self.shape)), 1.0, whole),
             ]
             kept += self.streams.ranges
+            kept += () if self.spread is None else self.spread.ranges
         return (*kept, *own.ranges)
 
     @property

@@ -10,7 +10,7 @@ from oco.evaluation.baselines.base import Played, SkippedRule
 from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun
 
-ROUNDING = 1e-9  # of the unit of a constraint: an excess below it is rounding
+ROUNDING = 1e-9  # of the size of a constraint, as for the learner's known ones: an excess below it is rounding
 NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
 
 
@@ -82,7 +82,8 @@ def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
     """Totals of one run."""
     hard = run.constraints[:, trade.hard]
     scales = trade.units if trade.scales is None else trade.scales
-    slack = ROUNDING * np.where(np.isfinite(scales), np.maximum(scales, 0.0), 0.0)[: len(trade.hard)][trade.hard]
+    known = np.isfinite(scales) & (scales > 0)  # constraints that do not count have the unit 0
+    slack = ROUNDING * np.where(known, scales, 1.0)[: len(trade.hard)][trade.hard]
     beyond = hard > slack
     broken = int(np.ascontiguousarray(beyond.T).any(axis=0).sum())
     loss, violation = float(run.loss.sum()), trade.broken(run).copy()

@@ -47,7 +47,8 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     """
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
-        return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds))
+        result = unsolved(kind, why, data.rounds * least_loss(problem, data.rounds))
+        return result if budget.wanted else replace(result, why=why)  # who did not ask for it has no use for its bound
     if is_minimised(problem):
         return minimised_static(problem, data) if kind == "static" else minimised_dynamic(problem, data, budget)
     if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:

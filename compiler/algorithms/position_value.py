@@ -32,7 +32,7 @@ import numpy as np
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
-from oco.compiler.algorithms.learned_costs import DRIFT, SIZE_RATE
+from oco.compiler.algorithms.learned_costs import DAY, DRIFT, SIZE_RATE, UNBOUNDED
 from oco.compiler.algorithms.stored_value import AHEAD, FLOWS, GOLDEN
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -44,15 +44,17 @@ SHARES = (np.arange(21) + 0.5) / 21
 """Shares of the errors of sums below their quantiles, in the middles of equal parts."""
 NORMAL = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHARES])
 """These quantiles of a normal distribution with the mean absolute value 1."""
-SHAPE_RATE = 0.02
+SHAPE_RATE = 0.01
 """Least rate at which the quantiles move, in usual sizes of the errors."""
+FARTHEST = 2.0
+"""Usual sizes that an error of a sum counts as at most, once there were those of a day: a jump of the level is none of them."""
 CELLS = 20
 """Cells of the grid of positions on either side of what is used until an order comes; they grow away from it."""
 SOUGHT = 33
 """Points of the two scans for the order at which value and cost of a unit meet, the second between two of the first."""
 LEAD = "lead_"
 SLOPES, DROPS, KINKS = "order_slope", "order_drop", "order_knot"
-SUMS, OPEN, SIZE, SHAPE = "expected_sum", "open_sums", "sum_error", "sum_shape"
+SUMS, EXPECTED, OPEN, SIZE, SHAPE = "expected_sum", "expected_drift", "open_sums", "sum_error", "sum_shape"
 
 SYMBOLS = {
     **{f"{LEAD}{name}": f"{says}; of stores that orders reach later" for name, says in COST_SYMBOLS.items()},
@@ -60,6 +62,7 @@ SYMBOLS = {
     DROPS: "drops of this value",
     KINKS: "orders at which it drops",
     SUMS: "sum of the drifts until an order of this round has come, as expected",
+    EXPECTED: "drift of this round, as expected",
     OPEN: "what such sums are above those expected so far, of the orders on the way",
     SIZE: "usual size of the errors of these sums",
     SHAPE: "quantiles of these errors, in usual sizes",
@@ -91,6 +94,7 @@ class PositionValue:
             DROPS: t.zeros((KNOTS, m)),
             KINKS: t.zeros((KNOTS, m)),
             SUMS: t.zeros((m,)),
+            EXPECTED: t.zeros((m,)),
             OPEN: t.zeros((self.length + 1, m)),
             SIZE: t.zeros((m,)),
             SHAPE: t.broadcast(t.constant(NORMAL, "normal", "quantiles of a normal distribution"), (m, NORMAL.size)),
@@ -133,7 +137,8 @@ class PositionValue:
         ends = t.concat(t.reshape(least, row), knots, t.reshape(most, row))
         slopes = t.transpose(worth(t.transpose(0.5 * (ends[:-1] + ends[1:]))))
         drops = t.name("drop", t.maximum(slopes[:-1] - slopes[1:], 0.0))
-        return {SLOPES: slopes[0], DROPS: drops, KINKS: t.name("kinks", knots), SUMS: to_come.sums[0]}
+        expected = {SUMS: to_come.sums[0], EXPECTED: to_come.table[0][DRIFT]}
+        return {SLOPES: slopes[0], DROPS: drops, KINKS: t.name("kinks", knots), **expected}
 
     def update(self, state: State, played: Point, slope: Point) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
@@ -144,11 +149,11 @@ class PositionValue:
         drift = t.reshape(p.values([s.drift for s in self.stores], played), (1, self.size))
         begun = t.reshape(-array(state, SUMS), (1, self.size))
         sums = t.concat(begun, array(state, OPEN)[:-1]) + self.of_drifts() * drift
-        error = t.sum(self._ends_of_sums() * sums, axis=0)
-        rounds = p.played - self.of_ways("length")
+        error, rounds = self._error(state, sums, drift[0]), p.played - 1.0
         size, shape = array(state, SIZE), array(state, SHAPE)
+        most = t.where(rounds > float(DAY) + 0.5, FARTHEST * size, UNBOUNDED)
         rate = t.where(rounds > 0.5, t.maximum(SIZE_RATE, 1.0 / t.maximum(rounds, 1.0)), 0.0)
-        size = t.name("size", size + rate * (abs(error) - size))
+        size = t.name("size", size + rate * (t.minimum(abs(error), most) - size))
         above = t.to_float(self.column(error) > shape * self.column(size))
         moved = above - t.constant(1.0 - SHARES, "above", "shares of errors above the quantiles")
         rate = t.where(rounds > 0.5, SHAPE_RATE, 0.0)
@@ -156,7 +161,7 @@ class PositionValue:
             **self.costs.update(state, played, slope),
             OPEN: t.name("open", sums),
             SIZE: size,
-            SHAPE: t.name("shape", shape + self.column(rate) * moved),
+            SHAPE: t.name("shape", shape + rate * moved),
         }
 
     def _position(self) -> Value:
@@ -190,10 +195,13 @@ class PositionValue:
         parts = [np.vstack([w.of_drifts, np.zeros((self.length - w.length, w.rate.size))]) for w in self.ways]
         return self.t.constant(np.hstack(parts), "of_drifts")
 
-    def _ends_of_sums(self) -> Value:
-        """1 at the age at which a sum is whole, else 0, (L + 1, m)."""
-        ages = np.concatenate([np.full(s.size, w.length) for s, w in zip(self.stores, self.ways, strict=True)])
-        return self.t.constant((np.arange(self.length + 1).reshape(-1, 1) == ages).astype(np.float64), "whole")
+    def _error(self, state: State, sums: Value, drift: Value) -> Value:
+        """Error of the sum that is whole since this round, (m,): before there is one, of sums whose rounds have errors as this one has."""
+        t, length = self.t, self.of_ways("length")
+        rows = t.constant(np.arange(self.length + 1.0).reshape(-1, 1), "age")
+        whole = t.sum(t.where(abs(rows - length) < 0.5, sums, 0.0), axis=0)
+        alone = (drift - array(state, EXPECTED)) * t.sqrt(length + 1.0)
+        return t.where(self.p.played > length + 1.5, whole, alone)  # the first round expected nothing yet
 
     def constant(self, name: str) -> Value:
         """Numbers of all entries, (m,), as the stores have them."""

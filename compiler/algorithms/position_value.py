@@ -33,7 +33,8 @@ from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY, DRIFT, SIZE_RATE, UNBOUNDED
-from oco.compiler.algorithms.stored_value import AHEAD, FLOWS, GOLDEN
+from oco.compiler.algorithms.store_flows import OneFlow
+from oco.compiler.algorithms.stored_value import AHEAD, GOLDEN
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
@@ -46,7 +47,7 @@ NORMAL = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHAR
 """These quantiles of a normal distribution with the mean absolute value 1."""
 SHAPE_RATE = 0.01
 """Least rate at which the quantiles move, in usual sizes of the errors."""
-FARTHEST = 2.0
+FARTHEST = 2.5
 """Usual sizes that an error of a sum counts as at most, once there were those of a day: a jump of the level is none of them."""
 CELLS = 20
 """Cells of the grid of positions on either side of what is used until an order comes; they grow away from it."""
@@ -158,7 +159,7 @@ class PositionValue:
         moved = above - t.constant(1.0 - SHARES, "above", "shares of errors above the quantiles")
         rate = t.where(rounds > 0.5, SHAPE_RATE, 0.0)
         return {
-            **self.costs.update(state, played, slope),
+            **self.costs.update(state, played, slope, None),
             OPEN: t.name("open", sums),
             SIZE: size,
             SHAPE: t.name("shape", shape + rate * moved),
@@ -182,7 +183,7 @@ class PositionValue:
         shares = t.iota(SOUGHT) / float(SOUGHT - 1)
         for _ in range(2):
             flow = self.column(low) + self.column(high - low) * shares
-            over = worth(flow) > to_come.prices(t.lift(0), flow)
+            over = worth(flow) > to_come.prices(flow)
             begin = t.maximum(t.sum(t.to_float(over), axis=1) - 1.0, 0.0)
             cell = (high - low) / float(SOUGHT - 1)
             begin = t.minimum(begin, float(SOUGHT - 2))
@@ -266,28 +267,24 @@ class _ToCome:
         self.below, self.above = self.middle - lower, upper - self.middle
         self.of_left, self.of_stored = (KnownSlopes(value.p, value.stores, left) for left in (True, False))
 
-    def prices(self, h: Value, flow: Value) -> Value:
-        """Cost of a unit more in round t + h at flows (m, P)."""
-        row, column = self.table[h], self.value.column
+    def prices(self, flow: Value) -> Value:
+        """Cost of a unit more in this round at flows (m, P)."""
+        row, column = self.table[0], self.value.column
         price = column(row[0]) + column(row[1]) * flow
         return price + 0.5 * column(row[4]) * self.t.sign(flow) if self.value.costs.kinks else price
 
     def values(self) -> Value:
         """v of the next round, (m, GRID)."""
-        t, value, m = self.t, self.value, self.value.size
-        least, most = (np.concatenate([getattr(s, n) for s in value.stores]).reshape(-1, 1) for n in ("least", "most"))
-        flow = t.constant(least + (most - least) * np.linspace(0.0, 1.0, FLOWS if value.is_curved else 2), "flow")
+        t, value = self.t, self.value
+        flows = OneFlow(t, value.stores, value.is_curved, value.costs.kinks)
         places = t.constant(np.linspace(-1.0, 1.0, 2 * CELLS + 1), "places")
-        grid = self.middle + t.where(places < 0.0, self.below, self.above) * places * abs(places)
-        (m, G), F = grid.shape, flow.shape[1]
-        level = t.name("level", t.reshape(t.reshape(grid, (m, G, 1)) + t.reshape(flow, (m, 1, F)), (m, G * F)))
+        grid = t.name("grid", self.middle + t.where(places < 0.0, self.below, self.above) * places * abs(places))
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             h = value.ahead - j
-            worth = t.reshape(self.worth(level, h, after), (m, G, F))
-            return (_met(worth, t.reshape(self.prices(h, flow), (m, 1, F))),)
+            return (flows.at_one_price(grid, lambda level: self.worth(level, h, after), self.table[h]),)
 
-        (values,) = t.for_(value.ahead, earlier, [t.broadcast(value.column(self.costs.mean), (m, G))])
+        (values,) = t.for_(value.ahead, earlier, [t.broadcast(value.column(self.costs.mean), grid.shape)])
         return values
 
     def worth(self, level: Value, h: Value, after: Value) -> Value:
@@ -321,17 +318,3 @@ class _ToCome:
         ends = [cell / float(CELLS) - 1.0, (cell + 1.0) / float(CELLS) - 1.0]
         begin, end = (t.where(e < 0.0, -self.below, self.above) * e * e for e in ends)
         return low + t.minimum(t.maximum((away - begin) / (end - begin), 0.0), 1.0) * (high - low)
-
-
-def _met(worth: Value, price: Value) -> Value:
-    """Worth of a unit (m, P) at the flow at which it falls to the price of the flow: `worth` (m, P, flows) falls with the flow, `price`
-    (m, 1, flows) does not. Between two flows the price is that where the lines cross.
-    """
-    t, last = worth.tracer, worth.shape[2] - 1
-    over = worth - price
-    here, there = over[:, :, :-1], over[:, :, 1:]
-    crosses = t.and_(here > 0.0, there <= 0.0)
-    share = t.where(crosses, here / t.where(crosses, here - there, 1.0), 0.0)
-    between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
-    inside = t.where(over[:, :, last] > 0.0, worth[:, :, last], t.sum(between, axis=2))
-    return t.where(over[:, :, 0] <= 0.0, worth[:, :, 0], inside)

@@ -237,7 +237,10 @@ class PositionValue:
             for s, way in zip(self.stores, self.ways, strict=True):
                 total = way.of_stock * getattr(s.ends, name)
                 for g in way.stages:
-                    ends = (np.broadcast_to(np.asarray(e, dtype=np.float64), g.state.shape) for e in (g.state.lower, g.state.upper))
+                    ends = (
+                        np.broadcast_to(np.asarray(e, dtype=np.float64), g.state.shape)
+                        for e in (g.state.lower, g.state.upper)
+                    )
                     reached = np.stack([g.share * e.ravel()[g.entries] for e in ends])
                     total = total + (reached.min(axis=0) if name == "lower" else reached.max(axis=0))
                 parts.append(total)

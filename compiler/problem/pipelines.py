@@ -128,7 +128,9 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
     if any(changes(e) for e in slopes.values()):
         return None
     parts = {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *sizes[n])).reshape(m, -1) for n, e in slopes.items()}
-    return {"": np.concatenate([parts[b.name] for b in canonical.blocks], axis=1)} | {o.name: parts[o.name] for o in states}
+    return {"": np.concatenate([parts[b.name] for b in canonical.blocks], axis=1)} | {
+        o.name: parts[o.name] for o in states
+    }
 
 
 def _taken(canonical: Canonical, s: StreamRange, rows: dict[str, Floats]) -> _Taken | None:
@@ -175,7 +177,9 @@ def _drifts_not(canonical: Canonical, a: StreamRange) -> bool:
 
 def _range(a: StreamRange, entries: Floats) -> Floats:
     """Least and greatest value of entries of a state, (2, m)."""
-    return np.stack([np.broadcast_to(np.asarray(e, dtype=np.float64), a.shape).ravel()[entries] for e in (a.lower, a.upper)])
+    return np.stack(
+        [np.broadcast_to(np.asarray(e, dtype=np.float64), a.shape).ravel()[entries] for e in (a.lower, a.upper)]
+    )
 
 
 def decision_ends(canonical: Canonical, entries: Floats) -> Floats:
@@ -211,6 +215,8 @@ def _ordered(canonical: Canonical, s: StreamRange, last: Stage, entries: Floats,
             picks[np.arange(m), own] = rate
             if len(b.shape) != 1 or len(s.shape) > 1:
                 return None
-            return call("sum", algebra.mul(constant(picks[0]), x)) if s.shape == () else algebra.matmul(constant(picks), x)
+            return (
+                call("sum", algebra.mul(constant(picks[0]), x)) if s.shape == () else algebra.matmul(constant(picks), x)
+            )
         offset += n
     return None

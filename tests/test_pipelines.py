@@ -1,4 +1,4 @@
-"""Stores that orders reach rounds later: which chains of states they are, their position, and its value against convex programs and laws."""
+"""Stores that orders reach rounds later: which chains of states they are, their position, its value against convex programs and laws."""
 
 from __future__ import annotations
 

@@ -7,15 +7,15 @@ With y the position before an order of r x = u units, and q = y + u, what is in 
 with the errors e of such sums. A unit more in q is worth, with the level costs g that are known (`state_costs`), what the loss pays for one
 that is missing at the lower end or too much at the upper one, m for holding it, and v_{h+1} of the next round's position,
 
-    W_h'(q) = E[p_lower 1[z < l] - p_upper 1[z > u] - g'(z) 1[l <= z <= u] + keep v_{h+1}(keep q + keep^{L+1} drift_h) 1[l <= z <= u]] - m_h,
+    W_h'(q) = E[p_lower 1[z < l] - p_upper 1[z > u] + (keep v_{h+1}(keep q + keep^{L+1} drift_h) - g'(z)) 1[l <= z <= u]] - m_h,
 
 the derivative of Bellman's equation, where the cut takes what is outside the range from all later rounds. Then v_h(y) is the price at which
 W_h'(y + u) and the cost c_h + kappa_h u of filling meet, as it is of other stores (`stored_value`), and after the last round the mean of
 all c. Costs and drifts of rounds to come are those of `costs_to_come`. The round decides by f_t(x) - W_t(y_t + u), of which all is known
 before it but f_t.
 
-The errors of sums are learned whole, whatever seasons and correlations are in them: their usual size, and quantiles of equal shares in usual
-sizes, which follow q <- q + rate (1[e > q] - (1 - share)) from those of a normal distribution (Gibbs & Candes 2021). The minimizer is
+The errors of sums are learned whole, whatever seasons and correlations are in them: their usual size, and quantiles of equal shares in
+such sizes, which follow q <- q + rate (1[e > q] - (1 - share)) from those of a normal distribution (Gibbs & Candes 2021). The minimizer is
 the quantile of the sum that the prices ask for, so that there are many of them.
 """
 

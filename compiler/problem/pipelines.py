@@ -120,7 +120,7 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
     """Factors of decisions (by "") and states in what follows a state with m entries, (m, their entries); None where they change."""
     assert s.uncut is not None
     states = [o for o in canonical.streams if o.uncut is not None]
-    sizes = {v.name: v.shape for v in (*canonical.blocks, *states)}
+    sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in states}
     own = rewrite(s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
     if not is_affine(own, tuple(sizes)):
         return None
@@ -170,9 +170,10 @@ def _handed_on(canonical: Canonical, a: StreamRange, entries: Floats) -> _Taken 
 def _drifts_not(canonical: Canonical, a: StreamRange) -> bool:
     """True where a state is made of decisions and states alone, with nothing added."""
     assert a.uncut is not None
-    shapes = {v.name: v.shape for v in (*canonical.blocks, *canonical.streams) if v.name in names(a.uncut)}
-    states = {o.name for o in canonical.streams if o.uncut is not None} | {b.name for b in canonical.blocks}
-    return set(shapes) <= states and not evaluate(a.uncut, {n: np.zeros(shape) for n, shape in shapes.items()}).any()
+    sizes = {b.name: b.shape for b in canonical.blocks}
+    sizes |= {o.name: o.shape for o in canonical.streams if o.uncut is not None}
+    own = names(a.uncut)
+    return set(own) <= set(sizes) and not evaluate(a.uncut, {n: np.zeros(sizes[n]) for n in own}).any()
 
 
 def _range(a: StreamRange, entries: Floats) -> Floats:

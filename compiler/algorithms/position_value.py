@@ -4,7 +4,7 @@ With y the position before an order of r x = u units, and q = y + u, what is in 
 
     z = q + S_h + e,        S_h = sum_{j<=L} keep^{L-j} drift_{h+j} as expected in round h,
 
-with the errors e of such sums. A unit more in q is worth, with the level costs g that are known (`state_costs`), what the loss pays for one
+with the errors e of such sums. A unit more in q has as its value, with the level costs g that are known (`state_costs`), what the loss pays for one
 that is missing at the lower end or too much at the upper one, m for holding it, and v_{h+1} of the next round's position,
 
     W_h'(q) = E[p_lower 1[z < l] - p_upper 1[z > u] + (keep v_{h+1}(keep q + keep^{L+1} drift_h) - g'(z)) 1[l <= z <= u]] - m_h,
@@ -126,17 +126,17 @@ class PositionValue:
         after = to_come.values()
         least, most = (self.constant(end) for end in ("least", "most"))
 
-        def worth(flow: Value) -> Value:
-            return to_come.worth(self.column(position) + flow, t.lift(0), after)
+        def marginal(flow: Value) -> Value:
+            return to_come.marginal(self.column(position) + flow, t.lift(0), after)
 
-        best = self._best(worth, to_come, least, most)
+        best = self._best(marginal, to_come, least, most)
         f = GOLDEN * self.p.played
         places = 2.0 * (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS) - 1.0
         places = t.reshape(places, (KNOTS, 1))
         knots = best + t.where(places < 0.0, best - least, most - best) * places * places * places
         row = (1, self.size)
         ends = t.concat(t.reshape(least, row), knots, t.reshape(most, row))
-        slopes = t.transpose(worth(t.transpose(0.5 * (ends[:-1] + ends[1:]))))
+        slopes = t.transpose(marginal(t.transpose(0.5 * (ends[:-1] + ends[1:]))))
         drops = t.name("drop", t.maximum(slopes[:-1] - slopes[1:], 0.0))
         expected = {SUMS: to_come.sums[0], EXPECTED: to_come.table[0][DRIFT]}
         return {SLOPES: slopes[0], DROPS: drops, KINKS: t.name("kinks", knots), **expected}
@@ -177,13 +177,13 @@ class PositionValue:
             parts.append(total)
         return t.name("position", self._joined(parts))
 
-    def _best(self, worth: Callable[[Value], Value], to_come: _ToCome, least: Value, most: Value) -> Value:
+    def _best(self, marginal: Callable[[Value], Value], to_come: _ToCome, least: Value, most: Value) -> Value:
         """Flow at which the worth of a unit falls to its cost as expected, (m,), from scans of flows in order."""
         t, (low, high) = self.t, (least, most)
         shares = t.iota(SOUGHT) / float(SOUGHT - 1)
         for _ in range(2):
             flow = self.column(low) + self.column(high - low) * shares
-            over = worth(flow) > to_come.prices(flow)
+            over = marginal(flow) > to_come.prices(flow)
             begin = t.maximum(t.sum(t.to_float(over), axis=1) - 1.0, 0.0)
             cell = (high - low) / float(SOUGHT - 1)
             begin = t.minimum(begin, float(SOUGHT - 2))
@@ -285,12 +285,12 @@ class _ToCome:
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             h = value.ahead - j
-            return (flows.at_one_price(grid, lambda level: self.worth(level, h, after), self.table[h]),)
+            return (flows.at_one_price(grid, lambda level: self.marginal(level, h, after), self.table[h]),)
 
         (values,) = t.for_(value.ahead, earlier, [t.broadcast(value.column(self.costs.mean), grid.shape)])
         return values
 
-    def worth(self, level: Value, h: Value, after: Value) -> Value:
+    def marginal(self, level: Value, h: Value, after: Value) -> Value:
         """W' of round t + h at positions after an order, (m, P), with the values of the round after it, (m, GRID)."""
         t, value, (m, P) = self.t, self.value, level.shape
         K, column = self.errors.shape[1], self.value.column

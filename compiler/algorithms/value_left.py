@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from oco.compiler.algorithms.costs_to_come import filling
+from oco.compiler.algorithms.position_value import SYMBOLS as POSITION_SYMBOLS
 from oco.compiler.algorithms.position_value import PositionValue
+from oco.compiler.algorithms.stored_value import SYMBOLS as STORE_SYMBOLS
 from oco.compiler.algorithms.stored_value import StoredValue
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State
+
+SYMBOLS = {**STORE_SYMBOLS, **POSITION_SYMBOLS}
 
 
 class ValueLeft:

@@ -37,7 +37,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class PipelineStage:
     """Entries of a state through which orders for each of the m entries of a store go.
 
     state    the state
@@ -61,7 +61,7 @@ class Pipeline:
     ordered  r x, of the shape of the store
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStage, ...]
     entries: Floats
     rate: Floats
     keep: Floats
@@ -74,18 +74,18 @@ class Pipeline:
 
     @property
     def of_stock(self) -> Floats:
-        """What a unit in the store is in the position, (m,)."""
+        """Share of a unit in the store in the position, (m,)."""
         return np.asarray(self.keep ** (self.length + 1))
 
     @property
     def of_drifts(self) -> Floats:
-        """What is left of the drifts of rounds t, ..., t + L when the order of round t has come, (L + 1, m)."""
+        """Shares of the drifts of rounds t, ..., t + L that are left when the order of round t has come, (L + 1, m)."""
         return np.stack([self.keep ** (self.length - j) for j in range(self.length + 1)])
 
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """What each of m entries is made of, alone: an entry of a state, or of the flattened decisions, and its factor, (m,)."""
+    """Single entries that m others are made of: of a state, or of the flattened decisions, and their factors, (m,)."""
 
     state: StreamRange | None
     entries: Floats
@@ -99,12 +99,12 @@ def pipeline(canonical: Canonical, s: StreamRange) -> Pipeline | None:
         return None
     keep = np.diag(rows[s.name]).copy()
     taken = None if (rows[s.name] != np.diag(keep)).any() or (keep < 0).any() else _taken(canonical, s, rows)
-    share, stages, most = np.ones(m), list[Stage](), sum(f.shape[1] for f in rows.values())
+    share, stages, most = np.ones(m), list[PipelineStage](), sum(f.shape[1] for f in rows.values())
     while taken is not None and taken.state is not None:
         a, share = taken.state, share * taken.factors
         if a.name == s.name or len(stages) == most:  # states that go round hand on for ever
             return None
-        stages.append(Stage(a, taken.entries, share))
+        stages.append(PipelineStage(a, taken.entries, share))
         taken = _handed_on(canonical, a, taken.entries)
     if taken is None or not stages:
         return None
@@ -134,7 +134,7 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
 
 
 def _taken(canonical: Canonical, s: StreamRange, rows: dict[str, Floats]) -> _Taken | None:
-    """What follows a state beside itself and its drift; None where that is more than an entry of one state, or of decisions."""
+    """Entries that move a state beside itself and its drift; None where these are more than one of a state, or of decisions, each."""
     parts = {n: f for n, f in rows.items() if n != s.name and f.any()}
     if len(parts) != 1:
         return None
@@ -151,7 +151,7 @@ def _alone(canonical: Canonical, name: str, factors: Floats) -> _Taken | None:
 
 
 def _handed_on(canonical: Canonical, a: StreamRange, entries: Floats) -> _Taken | None:
-    """What follows these entries of a state; None where it is not a single other entry, or where the state's range cuts it."""
+    """Entries that these entries of a state take over; None where they take more than one each, or where the state's range cuts it."""
     rows = _factors(canonical, a)
     parts = {} if rows is None else {n: f[entries] for n, f in rows.items() if f[entries].any()}
     if len(parts) != 1 or not _drifts_not(canonical, a):
@@ -197,7 +197,7 @@ def decision_ends(canonical: Canonical, entries: Floats) -> Floats:
     return np.array(ends).T
 
 
-def _ordered(canonical: Canonical, s: StreamRange, last: Stage, entries: Floats, rate: Floats) -> Expr | None:
+def _ordered(canonical: Canonical, s: StreamRange, last: PipelineStage, entries: Floats, rate: Floats) -> Expr | None:
     """r x, of the shape of the store: as the model writes what follows the last stage, where that is all of it; None where x are entries
     of several decisions, or of a matrix.
     """

@@ -87,7 +87,7 @@ class StoreOfState:
 
     @property
     def moved(self) -> Expr:
-        """What the value of what is left is a function of: s', before the cut; rate x_i where there is a pipeline."""
+        """Expression that the value of what is left is of: s', before the cut; rate x_i where there is a pipeline."""
         return self.following if self.pipeline is None else self.pipeline.ordered
 
     @property

@@ -4,8 +4,8 @@ With y the position before an order of r x = u units, and q = y + u, what is in 
 
     z = q + S_h + e,        S_h = sum_{j<=L} keep^{L-j} drift_{h+j} as expected in round h,
 
-with the errors e of such sums. A unit more in q has as its value, with the level costs g that are known (`state_costs`), what the loss pays for one
-that is missing at the lower end or too much at the upper one, m for holding it, and v_{h+1} of the next round's position,
+with the errors e of such sums. The value of a unit more in q is made of the level costs g that are known (`state_costs`), of what the loss
+pays for one that is missing at the lower end or too much at the upper one, of m for holding it, and of v_{h+1} of the next position,
 
     W_h'(q) = E[p_lower 1[z < l] - p_upper 1[z > u] + (keep v_{h+1}(keep q + keep^{L+1} drift_h) - g'(z)) 1[l <= z <= u]] - m_h,
 
@@ -178,7 +178,7 @@ class PositionValue:
         return t.name("position", self._joined(parts))
 
     def _best(self, marginal: Callable[[Value], Value], to_come: _ToCome, least: Value, most: Value) -> Value:
-        """Flow at which the worth of a unit falls to its cost as expected, (m,), from scans of flows in order."""
+        """Flow at which the value of a unit falls to its cost as expected, (m,), from scans of flows in order."""
         t, (low, high) = self.t, (least, most)
         shares = t.iota(SOUGHT) / float(SOUGHT - 1)
         for _ in range(2):
@@ -249,7 +249,7 @@ class PositionValue:
 
 
 class _ToCome:
-    """Rounds to come from the present one on, as expected: costs, drifts, sums of drifts, and worth of units ordered.
+    """Rounds to come from the present one on, as expected: costs, drifts, sums of drifts, and values of units ordered.
 
     sums  S_h of rounds t + h, (H + 1, m)
     """
@@ -268,7 +268,7 @@ class _ToCome:
         used, room = value.column(-self.sums[0]), 0.05 * (upper - lower)
         self.middle = t.name("middle", t.minimum(t.maximum(used, lower + room), upper - room))
         self.below, self.above = self.middle - lower, upper - self.middle
-        self.of_left, self.of_stored = (KnownSlopes(value.p, value.stores, left) for left in (True, False))
+        self.known = KnownSlopes(value.p, value.stores)
 
     def prices(self, flow: Value) -> Value:
         """Cost of a unit more in this round at flows (m, P)."""
@@ -298,8 +298,7 @@ class _ToCome:
         there = level + column(self.sums[h])
         z = t.reshape(t.reshape(there, (m, P, 1)) + t.reshape(self.errors, (m, 1, K)), (m, P * K))
         edge = EDGE * (upper - lower)
-        known = -(self.of_left.at(z) if self.of_left else 0.0 * z)
-        known = known - self.of_stored.at(z) if self.of_stored else known
+        known = -self.known.at(z) if self.known else 0.0 * z
         known = t.where(z > upper + edge, -charged, t.where(z < lower - edge, paid, known))
         inside = t.to_float(t.and_(z <= upper + edge, z >= lower - edge))
         known, inside = (t.sum(t.reshape(v, (m, P, K)), axis=2) / float(K) for v in (known, inside))

@@ -121,7 +121,8 @@ def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     paid, charged = (np.maximum(_price(canonical, s, end), 0.0) for end in End)
     if not ((paid > 0) | _is_paid_above(canonical, s, lower)).all():
         return None
-    return KeptRange(lower, upper, np.ones(lower.size), paid, np.ones(upper.size), charged)
+    none, one = np.zeros(lower.size), np.ones(lower.size)
+    return KeptRange(lower, upper, one, paid, none, one, charged)
 
 
 def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:

@@ -132,7 +132,7 @@ def test_worth_of_an_order_is_the_multiplier_of_a_convex_program_over_the_rounds
         learner.decide()
         learner.observe(price=3.0, used=12.0)
     learner.decide()
-    assert_allclose(learner.value("sum_error"), 0, atol=1e-9)
+    assert_allclose(learner.value("order_error"), 0, atol=1e-9)
     knots, drops = (np.ravel(learner.value(f"order_{n}")) for n in ("knot", "drop"))
     slopes = float(np.ravel(learner.value("order_slope"))[0]) - np.concatenate([[0], np.cumsum(drops)])
     ends = np.concatenate([[0], knots, [36]])

@@ -221,12 +221,12 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
     sizes = t.constant(np.array([c for c, _ in own]), "steps", "factors of the steps")
     factors = t.constant(np.array([r for _, r in own]), "factors", "factors of the prices")
 
-    last = _last(p, state)
+    last, has_values = _last(p, state), bool(ValueLeft(p).stores)
 
     def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
         before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
         g = _constraints(p, own)
-        at = _off_kinks(p, own) if ValueLeft(p).stores else own
+        at = _off_kinks(p, own) if has_values else own
         slope = DualPrices(p).slope(state, at, g if at is own else _constraints(p, at), factor * prices)
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))

@@ -46,16 +46,18 @@ SHARES = (np.arange(21) + 0.5) / 21
 NORMAL = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHARES])
 """These quantiles of a normal distribution with the mean absolute value 1."""
 SHAPE_RATE = 0.01
-"""Least rate at which the quantiles move, in usual sizes of the errors."""
+"""Rate at which the quantiles move, in usual sizes of the errors: slow, since they begin near where most end."""
 FARTHEST = 2.5
 """Usual sizes that an error of a sum counts as at most, once there were those of a day: a jump of the level is none of them."""
 CELLS = 20
 """Cells of the grid of positions on either side of what is used until an order comes; they grow away from it."""
+ROOM = 0.05
+"""Share of the range of positions that the middle of the grid keeps from its ends, so that cells have a width on both sides."""
 SOUGHT = 33
 """Points of the two scans for the order at which value and cost of a unit meet, the second between two of the first."""
 LEAD = "lead_"
 SLOPES, DROPS, KINKS = "order_slope", "order_drop", "order_knot"
-SUMS, EXPECTED, OPEN, SIZE, SHAPE = "expected_sum", "expected_drift", "open_sums", "sum_error", "sum_shape"
+SUMS, EXPECTED, OPEN, SIZE, SHAPE = "order_sum", "order_drift", "order_sums", "order_error", "order_shape"
 
 SYMBOLS = {
     **{f"{LEAD}{name}": f"{says}; of stores that orders reach later" for name, says in COST_SYMBOLS.items()},
@@ -184,11 +186,9 @@ class PositionValue:
         for _ in range(2):
             flow = self.column(low) + self.column(high - low) * shares
             over = marginal(flow) > to_come.prices(flow)
-            begin = t.maximum(t.sum(t.to_float(over), axis=1) - 1.0, 0.0)
-            cell = (high - low) / float(SOUGHT - 1)
-            begin = t.minimum(begin, float(SOUGHT - 2))
-            none = t.sum(t.to_float(over), axis=1) < 0.5
-            low, high = low + begin * cell, t.where(none, low, low + (begin + 1.0) * cell)
+            count, cell = t.sum(t.to_float(over), axis=1), (high - low) / float(SOUGHT - 1)
+            begin = low + t.minimum(t.maximum(count - 1.0, 0.0), float(SOUGHT - 2)) * cell
+            low, high = begin, t.where(count > 0.5, begin + cell, begin)
         return t.name("best", 0.5 * (low + high))
 
     def of_drifts(self) -> Value:
@@ -265,7 +265,7 @@ class _ToCome:
         self.sums = t.name("sums", sums)
         self.errors = t.name("errors", array(state, SHAPE) * value.column(array(state, SIZE)))
         lower, upper = (t.constant(e.reshape(-1, 1), "least_position") for e in value.ends_of_positions())
-        used, room = value.column(-self.sums[0]), 0.05 * (upper - lower)
+        used, room = value.column(-self.sums[0]), ROOM * (upper - lower)
         self.middle = t.name("middle", t.minimum(t.maximum(used, lower + room), upper - room))
         self.below, self.above = self.middle - lower, upper - self.middle
         self.known = KnownSlopes(value.p, value.stores)

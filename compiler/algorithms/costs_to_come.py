@@ -50,9 +50,10 @@ SYMBOLS = {
     for k in (1, *SEASONS)
 } | {UNSURE: "usual size of the errors of the drift, where the cut keeps an end of a store"}
 SYMBOLS |= {
-    f"{name}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
+    f"{season_name(name, k)}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
     for name in (COST, REST)
     for part in KEPT
+    for k in (1, *SEASONS)
 }
 SYMBOLS |= {
     f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
@@ -94,7 +95,8 @@ class CostsToCome:
     stores its cost in one of them is less by its value in the others.
     """
 
-    def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
+    def __init__(self, p: Problem, stores: Sequence[StoreOfState], begins: str = "") -> None:
+        """Costs kept under names that begin so."""
         self.p, self.t, self.stores = p, p.tracer, stores
         self.filled = filled_by_flows(stores)
         self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
@@ -102,8 +104,10 @@ class CostsToCome:
         self.shared = SharedFlows(p, stores)
         self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
-        self.learned, self.rest = (LearnedRounds(p, name, self.size, self.rows) for name in (COST, REST))
-        self.is_unsure = any(s.ends.soft.any() for s in stores)
+        self.learned, self.rest = (
+            LearnedRounds(p, begins + name, self.size, self.rows, each=bool(begins)) for name in (COST, REST)
+        )
+        self.is_unsure = any(s.ends.soft.any() and s.pipeline is None for s in stores)
 
     def init(self) -> State:
         """State before the first round."""

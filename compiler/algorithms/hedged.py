@@ -98,7 +98,7 @@ from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_valued
-from oco.compiler.algorithms.stored_value import SYMBOLS as VALUED
+from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.stores import stores

@@ -18,7 +18,8 @@ from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.algorithms.row_multipliers import charged_for_rows, has_rows
-from oco.compiler.algorithms.stored_value import GOLDEN, VALUES, StoredValue
+from oco.compiler.algorithms.stored_value import GOLDEN
+from oco.compiler.algorithms.value_left import ValueLeft
 from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
@@ -65,7 +66,7 @@ class Hedged:
 
     def begun(self, p: Problem, start: Point) -> State:
         """State in which nothing has been seen, with all decisions at `start`."""
-        value = StoredValue(p)
+        value = ValueLeft(p)
         first = value.init()
         p = value.viewed(first)
         t, N, canonical = p.tracer, p.constraint_count, p.spec.canonical
@@ -92,7 +93,7 @@ class Hedged:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the experts' decisions of this round, once its contexts are known, within the known constraints."""
-        value = StoredValue(p)
+        value = ValueLeft(p)
         state = {**state, **value.prepared(state)}
         p = value.viewed(state)
         predictions = Predictions(p)
@@ -107,7 +108,7 @@ class Hedged:
 
     def following(self, p: Problem, state: State) -> State:
         """State after a round."""
-        given, value = p, StoredValue(p)
+        given, value = p, ValueLeft(p)
         p = value.viewed(state)
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
@@ -189,7 +190,7 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     return {**first, **of_form(before, [t.where(chosen, a, b) for a, b in zip(flattened(before), flattened(later))])}
 
 
-def _value_after(value: StoredValue, valued: Problem, state: State, played: Point, prices: Value) -> State:
+def _value_after(value: ValueLeft, valued: Problem, state: State, played: Point, prices: Value) -> State:
     """State with the value of what rounds leave in stores, after one that `value` was made for; `valued` is its view."""
     if not value.stores:
         return {}
@@ -220,12 +221,12 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
     sizes = t.constant(np.array([c for c, _ in own]), "steps", "factors of the steps")
     factors = t.constant(np.array([r for _, r in own]), "factors", "factors of the prices")
 
-    last = _last(p, state)
+    last, has_values = _last(p, state), bool(ValueLeft(p).stores)
 
     def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
         before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
         g = _constraints(p, own)
-        at = _off_kinks(p, own) if VALUES in state else own
+        at = _off_kinks(p, own) if has_values else own
         slope = DualPrices(p).slope(state, at, g if at is own else _constraints(p, at), factor * prices)
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))

@@ -10,6 +10,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.state_costs import level_name, slope_of_costs
 from oco.compiler.problem.stores import StoreOfState, state_costs
+from oco.compiler.problem.stores import stores as all_stores
 
 EDGE = 1e-9
 """Share of a range within which rounding may put a level on either side of its ends, or of a kink."""
@@ -20,7 +21,8 @@ class KnownSlopes:
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
-        self.costs = state_costs(p.spec.canonical) if stores else ()
+        costs = dict(zip(all_stores(p.spec.canonical), state_costs(p.spec.canonical), strict=True)) if stores else {}
+        self.costs = [costs[s] for s in stores]
 
     def __bool__(self) -> bool:
         return any(self.costs)

@@ -151,20 +151,24 @@ class LearnedCosts:
 class LearnedRounds:
     """Costs of m stores, `rows` of them, of which `DRIFT` is the drift: as learned, and what drifts were above what that expects.
 
-    Where several seasons are tried, costs and drifts of a store are each expected by the season with the least usual error so far.
+    Where several seasons are tried, costs and drifts of a store are each expected by the season with the least usual error so far. What
+    drifts were above is of the season that is expected, or of `each` one that is tried: then they are compared with it, so that a season
+    stays the best where the level of all phases jumps.
     """
 
-    def __init__(self, p: Problem, name: str, m: int, rows: int) -> None:
+    def __init__(self, p: Problem, name: str, m: int, rows: int, each: bool = False) -> None:
         self.p, self.t = p, p.tracer
         self.seasons = seasons_tried(p.spec.canonical, p.whole("season"))
         self.tried = [LearnedCosts(p, season_name(name, k, self.seasons), m, rows, k) for k in self.seasons]
-        self.drift = LearnedCosts(p, f"{name}_{ABOVE}", m, 1, 1)
+        above = self.seasons if each else self.seasons[:1]
+        self.above = [LearnedCosts(p, f"{season_name(name, k, self.seasons)}_{ABOVE}", m, 1, 1) for k in above]
+        self.drift, self.each = self.above[0], len(self.above) > 1
         self.off, self.size, self.rows = f"{name}_{OFF}", m, rows
 
     def init(self) -> State:
         """State before the first round."""
         off: State = {self.off: self.t.zeros((len(self.tried), self.size))} if len(self.tried) > 1 else {}
-        first = {n: v for own in (*self.tried, self.drift) for n, v in own.init().items()}
+        first = {n: v for own in (*self.tried, *self.above) for n, v in own.init().items()}
         return {**first, **off}
 
     def update(self, state: State, now: Value) -> State:
@@ -172,17 +176,27 @@ class LearnedRounds:
         p, t = self.p, self.t
         assert p.round is not None
         expected = [own.expected(state, p.round - 1, p.played - 1.0) for own in self.tried]
-        # In the first season it would be the season that is above the average.
-        known = float(self.seasons[0] if len(self.seasons) == 1 else 2 * DAY)
-        best = self._picked(state, expected)[DRIFT : DRIFT + 1]
-        after = self.drift.update(state, t.where(p.played > known + 0.5, now[DRIFT : DRIFT + 1] - best, 0.0))
+        after = self._above_after(state, now, expected)
         if len(self.tried) > 1:
+            if self.each:
+                expected = [own(t.lift(0)) for own in self._each_to_come(state, p.round - 1, p.played - 1.0)]
             error = abs(now[DRIFT] - t.stack(*(e[DRIFT] for e in expected)))
             off, begun = array(state, self.off), p.played > 1.5
             off = off + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - off)
             after = {**after, self.off: t.name("off", off)}
         for own in self.tried:
             after = {**after, **own.update(state, now)}
+        return after
+
+    def _above_after(self, state: State, now: Value, expected: Sequence[Value]) -> State:
+        """State of what drifts were above what is expected, after a round with these costs."""
+        t, rows = self.t, expected if self.each else [self._picked(state, expected)]
+        after: State = {}
+        for k, own, row in zip(self.seasons, self.above, rows, strict=False):
+            # In the first season it would be the season that is above the average.
+            known = float(k if k > 1 or len(self.seasons) == 1 else 2 * DAY)
+            drift, best = now[DRIFT : DRIFT + 1], row[DRIFT : DRIFT + 1]
+            after = {**after, **own.update(state, t.where(self.p.played > known + 0.5, drift - best, 0.0))}
         return after
 
     def _picked(self, state: State, rows: Sequence[Value]) -> Value:
@@ -208,14 +222,25 @@ class LearnedRounds:
 
     def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
         """Costs (rows, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
+        if self.each:
+            own = self._each_to_come(state, begun, rounds)
+            return lambda h: self._picked(state, [of(h) for of in own])
         *tried, above = (own.to_come(state, begun, rounds) for own in (*self.tried, self.drift))
+        return lambda h: self._with_above(self._picked(state, [own(h) for own in tried]), above(h))
 
-        def of(h: Value) -> Value:
-            row, after = self._picked(state, [own(h) for own in tried]), DRIFT + 1
-            rest = [row[after:]] if self.rows > after else []
-            return self.t.concat(row[:DRIFT], row[DRIFT:after] + above(h), *rest)
+    def _each_to_come(self, state: State, begun: Value, rounds: Value) -> list[Callable[[Value], Value]]:
+        """Costs of rounds to come as `to_come` has them, by each season that is tried."""
 
-        return of
+        def by(tried: LearnedCosts, above: LearnedCosts) -> Callable[[Value], Value]:
+            costs, drift = (own.to_come(state, begun, rounds) for own in (tried, above))
+            return lambda h: self._with_above(costs(h), drift(h))
+
+        return [by(*pair) for pair in zip(self.tried, self.above, strict=True)]
+
+    def _with_above(self, row: Value, above: Value) -> Value:
+        after = DRIFT + 1
+        rest = [row[after:]] if self.rows > after else []
+        return self.t.concat(row[:DRIFT], row[DRIFT:after] + above, *rest)
 
 
 def season_name(name: str, season: int, tried: Sequence[int] = SEASONS) -> str:

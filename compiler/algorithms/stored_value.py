@@ -124,7 +124,7 @@ class StoredValue:
     def __init__(self, p: Problem) -> None:
         self.p, self.t = p, p.tracer
         self.ahead = p.whole(AHEAD) if AHEAD in p.spec.settings else 1
-        self.stores = stores(p.spec.canonical) if self.ahead > 1 else ()
+        self.stores = tuple(s for s in stores(p.spec.canonical) if s.pipeline is None) if self.ahead > 1 else ()
         self.season = p.whole("season")
         self.size = sum(s.size for s in self.stores)
         self.is_free = any(s.ends.free.any() for s in self.stores)

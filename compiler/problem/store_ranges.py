@@ -107,6 +107,24 @@ def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
     return (least >= 0) & ((most > 0) | capped)
 
 
+def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
+    """Range of a state that decisions reach rounds later, which the cut keeps; None where the loss pays for nothing at its lower end, or
+    constraints of the model are on the state.
+    """
+    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        return None
+    own = {f"{s.name}.least", f"{s.name}.most"}
+    constraints = (c for c in (*canonical.constraints, *canonical.known) if c.label not in own)
+    if any(s.name in names(c.expr, Kind.STREAM) for c in constraints):
+        return None
+    paid, charged = (np.maximum(_price(canonical, s, end), 0.0) for end in End)
+    if not ((paid > 0) | _is_paid_above(canonical, s, lower)).all():
+        return None
+    none, one = np.zeros(lower.size), np.ones(lower.size)
+    return KeptRange(lower, upper, one, paid, none, one, charged)
+
+
 def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:
     """True for entries of which the loss pays for less at the lower end as it does above it, (m,)."""
     loss = canonical.objective if canonical.moving is None else canonical.moving

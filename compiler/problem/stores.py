@@ -15,7 +15,8 @@ so that f(x) - V(s'(x)) is convex in x where f is (`valued`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -25,8 +26,9 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.pipelines import Pipeline, decision_ends, pipeline
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
-from oco.compiler.problem.store_ranges import End, KeptRange, kept_range, outside, with_outside
+from oco.compiler.problem.store_ranges import End, KeptRange, awaited_range, kept_range, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
@@ -54,6 +56,7 @@ class StoreOfState:
     entries      the entry of the flattened decisions that each flow is of, (F,)
     rate         its factor, (F,)
     least, most  range of each flow rate x_k, (F,)
+    pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
     """
 
     state: StreamRange
@@ -64,6 +67,7 @@ class StoreOfState:
     rate: Floats
     least: Floats
     most: Floats
+    pipeline: Pipeline | None = None
 
     @property
     def name(self) -> str:
@@ -82,16 +86,22 @@ class StoreOfState:
         return self.state.uncut
 
     @property
+    def moved(self) -> Expr:
+        """Expression that the value of what is left is of: s', before the cut; rate x_i where there is a pipeline."""
+        return self.following if self.pipeline is None else self.pipeline.ordered
+
+    @property
     def size(self) -> int:
         """Number of entries, m."""
         return math.prod(self.shape)
 
     @property
     def drift(self) -> Expr:
-        """s' where nothing is in store and nothing is decided."""
+        """s' where nothing is in store or on its way to it, and nothing is decided."""
+        own = {self.name, *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages))}
 
         def empty(node: Expr) -> Expr:
-            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name == self.name)
+            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
             return constant(np.zeros(_known(node))) if is_own else node
 
         return algebra.broadcast(rewrite(self.following, empty), self.shape)
@@ -101,7 +111,10 @@ class StoreOfState:
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     """Stores of a problem."""
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
-    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
+    states = [s for s in canonical.streams if s.uncut is not None]
+    awaited = _alone(s for s in (_awaited(canonical, s) for s in states) if s is not None)
+    on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
+    made = [awaited.get(s.name) or _store(canonical, s) for s in states if s.name not in on_the_way]
     return tuple(s for s in made if s is not None)
 
 
@@ -120,6 +133,13 @@ def moved_beside(own: Sequence[StoreOfState]) -> Floats:
         others = (entries == entry) & (filled != place)
         beside[k, filled[others]] = rate[others] / rate[k]
     return beside
+
+
+def _alone(awaited: Iterable[StoreOfState]) -> dict[str, StoreOfState]:
+    """Stores that decisions fill rounds later, by name: those whose orders go to no other."""
+    own = list(awaited)
+    taken = Counter(int(i) for s in own for i in s.entries)
+    return {s.name: s for s in own if all(taken[int(i)] == 1 for i in s.entries)}
 
 
 def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
@@ -146,23 +166,19 @@ def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     rate = flows[filled, entries]
     if (keep < 0).any():
         return None
-    least, most = np.sort(rate * _ends(canonical, entries), axis=0)
+    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0)
     kept_within = kept_range(canonical, s)
     return None if kept_within is None else StoreOfState(s, kept_within, keep, filled, entries, rate, least, most)
 
 
-def _ends(canonical: Canonical, entries: Floats) -> Floats:
-    """Least and greatest value of entries of the flattened decisions, (2, m)."""
-    ends = list[tuple[float, float]]()
-    offsets = np.cumsum([0, *(math.prod(b.shape) for b in canonical.blocks)])
-    for i in entries:
-        k = int(np.searchsorted(offsets, i, side="right")) - 1
-        block = canonical.blocks[k]
-        at = np.zeros(math.prod(block.shape))
-        at[int(i) - offsets[k]] = 1.0
-        direction = at.reshape(block.shape)
-        ends.append((-float(block.domain.support(-direction)), float(block.domain.support(direction))))
-    return np.array(ends).T
+def _awaited(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
+    """State as a store that decisions fill rounds later; None where it is none, or constraints are on it."""
+    way = pipeline(canonical, s)
+    ends = None if way is None else awaited_range(canonical, s)
+    if way is None or ends is None:
+        return None
+    least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
+    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, way)
 
 
 def slope_name(store: StoreOfState) -> str:
@@ -195,6 +211,8 @@ def valued(canonical: Canonical) -> Canonical:
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
     total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_outside(canonical, outside)
     for store, costs in zip(stores(canonical), state_costs(canonical), strict=True):
+        if store.pipeline is not None:
+            continue
         left = algebra.broadcast(store.following, store.shape)
         for cost in (c for c in costs if not c.left):
             total = algebra.sub(total, _summed(cost.at(left)))
@@ -235,8 +253,8 @@ def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) 
 
 
 def _left(store: StoreOfState) -> Expr:
-    """V of what a round leaves in a store."""
-    left = algebra.broadcast(store.following, store.shape)
+    """V of what a round leaves in a store, or orders for it."""
+    left = algebra.broadcast(store.moved, store.shape)
 
     def own(name: str) -> Name:
         return Name(name, Kind.STREAM, shape=store.shape)
@@ -245,6 +263,8 @@ def _left(store: StoreOfState) -> Expr:
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
         total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+    if store.pipeline is not None:
+        return total
     short, over = map(own, cut_names(store))
     if store.ends.paid.any() or store.ends.free.any():
         total = algebra.add(total, _summed(algebra.mul(short, outside(store.state, End.LOWER))))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.stores import stores
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
@@ -65,16 +66,20 @@ def _unused_state(s: StreamRange) -> Diagnostic:
 
 
 def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
-    """States that decisions reach through others alone, rounds later: no algorithm looks that far, so that decisions only cost."""
+    """States that decisions reach through others alone, rounds later, and that are no stores with a pipeline: decisions only cost there."""
+    valued = {s.name for s in stores(canonical.learned)}
     following = {s.name: s.following for s in canonical.streams if s.following is not None}
     decided = {n for n, e in following.items() if any(names(e, Kind.DECISION))}
     for s in canonical.streams:
-        if s.name not in following or s.name in decided:
+        if s.name not in following or s.name in decided | valued:
             continue
         through = [n for n in names(following[s.name], Kind.STREAM) if n in decided]
         if through:
             message = f"decisions reach `{s.name}` through `{through[0]}` alone, rounds later, and nothing looks that far ahead"
-            hint = "decide the level to be reached, judged by the need until then as late feedback (guide on delayed feedback)"
+            hint = (
+                "let each state on the way hand on one entry, with room for all of it, and let the loss pay for what is missing once it "
+                f"has come, `8 * pos(...)` of what is below the end of `{s.name}` (guide on delayed feedback)"
+            )
             yield Diagnostic("OCO615", message, s.stream.span, hint, Severity.WARNING)
 
 

@@ -128,12 +128,15 @@ FACTS: dict[str, Code] = {
     "OCO615": Code(
         "decisions come too late for a state",
         "A state is moved by another state that decisions fill, and by no decision itself: what is ordered today is on its way before it "
-        "is in stock. Learners value what a decision leaves to the next round, not what comes of it later, so an order is all cost.",
-        "model m\nhorizon T = 100\ndecision order in box(0, 80)\nstream sales in [0, 60]\nstate coming = order in [0, 80] start 20\n"
-        "state stock = stock + coming - sales in [0, 200] start 40\nminimize 2 * order + 12 * pos(sales - stock)\n",
-        "Decide the level up to which is ordered: `stream need in [0, 180]` for the sales until the next order is there, "
-        "`minimize 0.05 * pos(level - need) + 10 * pos(need - level)` and `feedback full delayed 2`. The order of a round is what "
-        "the level is above what is in stock and on its way. The guide on delayed feedback has the whole of it.",
+        "is in stock. Learners value an order by what is in stock and on its way where each state on the way hands on one entry of a "
+        "decision, or of the state before, with a fixed factor, where its range has room for all of it, and where the loss has a fixed "
+        "price of what is missing or of low levels and no constraint is on the stock. Else an order is all cost to them.",
+        "model m\nhorizon T = 100\ndecision order in box(0, 80)\nstream sales in [0, 60]\nstate coming = order in [0, 50] start 20\n"
+        "state stock = stock + coming - sales in [0, 200] start 40\nminimize 2 * order + 12 * pos(sales - stock - coming)\n",
+        "Give the states on the way room (`state coming = order in [0, 80]`), and the loss a price of what is missing when the order has "
+        "come, `12 * pos(sales - stock - coming)` where the next stock is `stock + coming - sales`. Else decide the level up to which is "
+        "ordered, judged by the need until then as late feedback: `minimize 0.05 * pos(level - need) + 10 * pos(need - level)` and "
+        "`feedback full delayed 2`.",
         Stage.CHECK,
     ),
     "OCO616": Code(

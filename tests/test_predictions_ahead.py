@@ -8,9 +8,9 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from store_grid import grid_of
 
 import oco
-from oco.compiler.algorithms.stored_value import GRID
 
 ROUNDS, SIZE, LEAST, MOST, KEEP = 25, 100.0, -25.0, 25.0, 0.98
 BATTERY = """\
@@ -97,10 +97,10 @@ def test_values_are_the_multipliers_of_a_quadratic_program_over_the_predicted_ro
     learner.decide(next_price=path[29])
     problem, predicted, first, end, _, given = program(ROUNDS - 1)
     predicted.value, end.value = path[29, 1:], (price[:29].sum() + path[29].sum()) / (29 + ROUNDS)
-    grid, values = np.linspace(0, SIZE, GRID), learner.value("value")[0]
+    grid, values = grid_of(learner, 0, 0, SIZE, MOST - LEAST), learner.value("value")[0]
     assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 10
     expected = list[float]()
-    places = range(2, GRID - 1, 3)
+    places = range(2, grid.size - 1, 3)
     for place in places:
         first.value = grid[place]
         problem.solve(solver="CLARABEL")

@@ -13,9 +13,12 @@ from store_grid import grid_of
 from test_c99 import has_compiler
 
 import oco
+from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.algorithms.store_flows import SeveralFlows
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.problem.stores import moved_beside, stores
 
@@ -67,17 +70,15 @@ def prices(T: int, seed: int) -> Any:
 
 def test_flows_and_the_store_have_one_price() -> None:
     """The value before a round is where bisection finds that flows at this price leave a store with this value."""
-    own = stores(canonical(oco.parse(RIVER)))[1:]
+    problem = canonical(oco.parse(RIVER)).learned
+    own = stores(problem)[1:]
     (pond,) = own
     kept, slope = np.linspace(0, 400, 9), 0.3
 
-    def value(t: Any, v: Any, left: Any) -> Any:
-        return v - slope * left
-
     def traced(t: Any, v: Any, row: Any) -> Any:
-        flows = SeveralFlows(t, own, curved=False, kinks=False)
-        of = lambda left: value(t, v, left)  # noqa: E731
-        return flows.at_one_price(t.constant(kept.reshape(1, -1)), of, row)
+        p = Problem(t, TraceSpec(problem, {}, problem.structure[0], problem.horizon), {}, t.lift(1))
+        flows = SeveralFlows(t, own, curved=False, kinks=False, shared=SharedFlows(p, own))
+        return flows.at_one_price(t.constant(kept.reshape(1, -1)), lambda left: v - slope * left, row)
 
     run, rng = as_numpy("one_price", traced, Type(DType.FLOAT, ()), Type(DType.FLOAT, (4, 2))), np.random.default_rng(3)
     for _ in range(20):

@@ -26,6 +26,7 @@ stream price in [0, 1]
 state level[2] = 0.9 * level + [1, 2] * x - 1 in [0, [10, 20]] start 5
 minimize price * sum(x) + {loss}
 """
+PRICE, GAIN = 0.7, 0.4
 LEFT = "0.9 * level + [1, 2] * x - 1"
 Level = Callable[[Any], Any]
 CASES: dict[str, tuple[str, Level | None, Level | None]] = {
@@ -43,8 +44,10 @@ CASES: dict[str, tuple[str, Level | None, Level | None]] = {
         lambda z: [1, 3] * np.maximum(z - 8, 0),
         lambda s: np.maximum(s - 8, 0),
     ),
-    "by the round's price": (f"price * sum(pos({LEFT} - 6))", None, None),
-    "of something beside": (f"sum(pos({LEFT} - 6 * gain))", None, None),
+    "by the round's price": (f"price * sum(pos({LEFT} - 6))", lambda z: PRICE * np.maximum(z - 6, 0), None),
+    "beside data": (f"sum(pos({LEFT} - 6 * gain))", lambda z: np.maximum(z - 6 * GAIN, 0), None),
+    "of the state, by the round's price": ("price * sum(square(level - 2))", None, None),
+    "beside what is decided": (f"sum(pos({LEFT} - 6 * x))", None, None),
     "affine": (f"sum({LEFT}) + 0.1 * sum(level)", None, None),
 }
 
@@ -59,7 +62,7 @@ def test_what_the_loss_says_of_levels_alone(name: str) -> None:
     bare = without_outside(problem).objective
     for _ in range(20):
         x, s = rng.uniform(-3, 8, 2), rng.uniform(0, [10, 20])
-        env = {"x": x, "level": s, "price": rng.uniform(), "gain": rng.uniform()}
+        env = {"x": x, "level": s, "price": PRICE, "gain": GAIN}
         z = 0.9 * s + [1, 2] * x - 1
         known = sum(float(np.sum(f(v))) for f, v in ((left, z), (held, s)) if f)
         rest = float(evaluate(problem.objective, env)) - float(evaluate(bare, env))
@@ -69,8 +72,57 @@ def test_what_the_loss_says_of_levels_alone(name: str) -> None:
             continue
         at, step = rng.uniform(-5, 25, (9, 2)), 1e-6
         own = slope_of_costs([c for c in costs if c.left == is_left], level_name(9, store.state))
-        slopes = np.broadcast_to(evaluate(own, {LEVEL: at}), at.shape)
+        slopes = np.broadcast_to(evaluate(own, {LEVEL: at, "price": PRICE, "gain": GAIN}), at.shape)
         assert_allclose(slopes, (np.asarray(f(at + step)) - f(at - step)) / (2 * step), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "slope"),
+    [
+        # Where a level hardly changes within a round, a little of it beside what is left counts as that.
+        (f"2 * sum(pos({LEFT} + 0.05 * level - 6))", lambda v: 2 * 1.05 * (1.05 * v > 6)),
+        # Convex within the range alone: beyond it the slope is that at the end.
+        (f"-price * sum(log(2 + {LEFT}))", lambda v: -PRICE / (2 + np.clip(v, 0, [10, 20]))),
+    ],
+)
+def test_slopes_of_what_is_nearly_of_the_level(loss: str, slope: Any) -> None:
+    problem = canonical(oco.parse(MODEL.format(loss=loss))).learned
+    ((store,), (costs,)) = stores(problem), state_costs(problem)
+    at = np.random.default_rng(5).uniform(-5, 25, (9, 2))
+    own = evaluate(slope_of_costs(costs, level_name(9, store.state)), {LEVEL: at, "price": PRICE})
+    assert_allclose(np.broadcast_to(own, at.shape), slope(at), atol=1e-9)
+
+
+STAFF = """model staff
+horizon T = 400
+decision hire in box(0, 30)
+decision fire in box(0, 30)
+stream need in [0, 400]
+state people = 0.98 * people + hire - fire in [0, 500] start 100
+minimize people + 4 * hire + 6 * fire + 5 * pos(need - people - hire + fire)
+"""
+
+
+def test_hiring_is_for_what_is_needed_later() -> None:
+    """Less than twice as far from foresight as the better of the rules: as many as were needed last, with a few more or fewer."""
+    rng, t, T = np.random.default_rng(6), np.arange(400), 400
+    need = np.clip(100 + 30 * np.sin(2 * np.pi * t / 52) + rng.normal(0, 8, T), 0, 400)
+    loss = float(oco.compile(oco.parse(STAFF), data={"need": need}).run({"need": need}).loss.sum())
+
+    def of_rule(more: float) -> float:
+        people, total = 100.0, 0.0
+        for k, now in enumerate(need):
+            wanted = (need[k - 1] if k else 100.0) + more - people
+            hire, fire = np.clip(wanted, 0, 30), np.clip(-wanted, 0, 30)
+            total += people + 4 * hire + 6 * fire + 5 * max(now - people - hire + fire, 0)
+            people = 0.98 * people + hire - fire
+        return float(total)
+
+    hire, fire, people = cp.Variable(T, nonneg=True), cp.Variable(T, nonneg=True), cp.Variable(T + 1)
+    total = cp.sum(people[:-1] + 4 * hire + 6 * fire + 5 * cp.pos(need - people[:-1] - hire + fire))
+    follows = [people[0] == 100, people[1:] == 0.98 * people[:-1] + hire - fire, hire <= 30, fire <= 30, people >= 0]
+    foresight = float(cp.Problem(cp.Minimize(total), follows).solve(solver="CLARABEL"))
+    assert foresight <= loss <= foresight + 2 * (min(map(of_rule, (-8, 0, 8))) - foresight)
 
 
 STORE = """model m

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.state_costs import level_name, slope_of_costs
 from oco.compiler.problem.stores import StoreOfState, state_costs
 from oco.compiler.problem.stores import stores as all_stores
+from oco.compiler.problem.stream_ranges import StreamRange
 
 EDGE = 1e-9
 """Share of a range within which rounding may put a level on either side of its ends, or of a kink."""
+ROUNDS = 8
+"""Last rounds whose data stand for those of rounds to come, each as likely."""
+RECENT = "recent"
+SYMBOLS = {RECENT: "data of the last rounds on which costs of levels hang"}
 
 
 class KnownSlopes:
@@ -23,17 +31,56 @@ class KnownSlopes:
         self.p, self.t, self.stores = p, p.tracer, stores
         costs = dict(zip(all_stores(p.spec.canonical), state_costs(p.spec.canonical), strict=True)) if stores else {}
         self.costs = [costs[s] for s in stores]
+        used = {n for own in self.costs for c in own for n in c.data}
+        self.data = [o for o in p.spec.canonical.streams if o.name in used]
 
     def __bool__(self) -> bool:
         return any(self.costs)
 
-    def at(self, level: Value) -> Value:
-        """Slopes (m, P) at levels (m, P). One that may be on either side of a kink is above it, but for those at the upper end."""
-        p, t, P = self.p, self.t, level.shape[1]
-        ends = ([getattr(s.ends, name) for s in self.stores] for name in ("lower", "upper"))
+    def init(self) -> State:
+        """State before the first round: data of the last rounds, none yet."""
+        size = sum(math.prod(o.shape) for o in self.data)
+        return {RECENT: self.t.zeros((ROUNDS, size))} if self.data else {}
+
+    def update(self, state: State) -> State:
+        """State with the data of the round; those of the first one stand for all before."""
+        if not self.data:
+            return {}
+        t, recent, played = self.t, array(state, RECENT), self.p.played
+        parts = [t.reshape(t.to_float(self.p.seen[o.name]), (math.prod(o.shape),)) for o in self.data]
+        now = parts[0] if len(parts) == 1 else t.concat(*parts)
+        place = t.to_int(played - 1.0) % ROUNDS
+        after = t.where(played > 1.5, t.put(recent, now, place), t.broadcast(now, recent.shape))
+        return {RECENT: t.name("recent", after)}
+
+    def at(self, level: Value, state: State) -> Value:
+        """Slopes (m, P) at levels (m, P), where they hang on data their mean over the last rounds. One that may be on either side of a kink
+        is above it, but for those at the upper end.
+        """
+        t, ends = self.t, ([getattr(s.ends, name) for s in self.stores] for name in ("lower", "upper"))
         lower, upper = (t.constant(np.concatenate(e).reshape(-1, 1), "end") for e in ends)
         edge = EDGE * (upper - lower)
         level = t.where(level > upper + edge, level, t.minimum(level + edge, upper - edge))
+        if not self.data:
+            return t.name("known", self._slopes(level, {}))
+        recent = array(state, RECENT)
+        places = np.cumsum([0, *(math.prod(o.shape) for o in self.data)]).tolist()
+
+        def add(k: Value, total: Value) -> tuple[Value, ...]:
+            row = recent[k]
+            parts = zip(self.data, pairwise(places), strict=True)
+            return (total + self._slopes(level, {o.name: self._of_stream(o, row[a:b]) for o, (a, b) in parts}),)
+
+        (total,) = t.for_(ROUNDS, add, [t.zeros(level.shape)])
+        return t.name("known", total / float(ROUNDS))
+
+    def _of_stream(self, o: StreamRange, value: Value) -> Value:
+        own = self.t.reshape(value, o.shape)
+        return self.t.to_int(own) if o.integer else own
+
+    def _slopes(self, level: Value, data: Mapping[str, Value]) -> Value:
+        """Slopes (m, P) at levels (m, P), with these data."""
+        p, t, P = self.p, self.t, level.shape[1]
         begins = np.cumsum([0, *(s.size for s in self.stores)]).tolist()
         rows = list[Value]()
         for s, costs, a in zip(self.stores, self.costs, begins, strict=False):
@@ -41,8 +88,8 @@ class KnownSlopes:
                 rows.append(t.zeros((s.size, P)))
                 continue
             name = level_name(P, s.state)
-            seen = {**p.seen, name.name: t.reshape(t.transpose(level[a : a + s.size]), (P, *s.shape))}
+            seen = {**p.seen, **data, name.name: t.reshape(t.transpose(level[a : a + s.size]), (P, *s.shape))}
             view = Problem(t, p.spec, seen, p.round, constants=p.constants)
             slopes = view.values([slope_of_costs(costs, name)], view.centre())
             rows.append(t.transpose(t.reshape(slopes, (P, s.size))))
-        return t.name("known", rows[0] if len(rows) == 1 else t.concat(*rows))
+        return rows[0] if len(rows) == 1 else t.concat(*rows)

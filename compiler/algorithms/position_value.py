@@ -298,7 +298,7 @@ class _ToCome:
         there = level + column(self.sums[h])
         z = t.reshape(t.reshape(there, (m, P, 1)) + t.reshape(self.errors, (m, 1, K)), (m, P * K))
         edge = EDGE * (upper - lower)
-        known = -self.known.at(z) if self.known else 0.0 * z
+        known = -self.known.at(z, {}) if self.known else 0.0 * z
         known = t.where(z > upper + edge, -charged, t.where(z < lower - edge, paid, known))
         inside = t.to_float(t.and_(z <= upper + edge, z >= lower - edge))
         known, inside = (t.sum(t.reshape(v, (m, P, K)), axis=2) / float(K) for v in (known, inside))

@@ -30,6 +30,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
+from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
 from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.ir.value import Value
@@ -84,6 +86,7 @@ SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
     **SEASON_SYMBOLS,
+    **RECENT_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     USED: "least and most that was in store, of late",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
@@ -129,7 +132,7 @@ class StoredValue:
         self.size = sum(s.size for s in self.stores)
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
-        self.costs = CostsToCome(p, self.stores)
+        self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
 
     def init(self) -> State:
         """State before the first round, in which nothing that is left has a value."""
@@ -138,6 +141,7 @@ class StoredValue:
         m, zeros = self.size, self.t.zeros
         return {
             **self.costs.init(),
+            **self.known.init(),
             VALUES: zeros((m, GRID)),
             USED: zeros((2, m)),
             SLOPES: zeros((m,)),
@@ -177,7 +181,7 @@ class StoredValue:
         t, after = self.t, dict[str, Structured]()
         costs = self.costs.before_decision(state)
         if self.costs.predicted:
-            after = {VALUES: self._values(costs, self._grid(state))}
+            after = {VALUES: self._values(costs, state)}
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])
@@ -202,11 +206,12 @@ class StoredValue:
         self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
         after = {
             **self.costs.update(state, played, slope, self._unit_values(state, played)),
+            **self.known.update(state),
             USED: self._used_after(array(state, USED)),
         }
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, VALUES: self._values(self.costs.after_round(after), self._grid(after))}
+        return {**after, VALUES: self._values(self.costs.after_round(after), after)}
 
     def _levels(self) -> Value:
         """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
@@ -235,17 +240,16 @@ class StoredValue:
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
         values = self._of_all(array(state, VALUES), left, self._grid(state))
-        known = KnownSlopes(self.p, self.stores)
-        return self.t.reshape(values - known.at(left) if known else values, (self.size,))
+        return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
-    def _values(self, costs: ToCome, grid: tuple[Value, Value]) -> Value:
-        """Values of a unit more before the round after the next one, (m, GRID), at levels between these."""
-        t, m = self.t, self.size
+    def _values(self, costs: ToCome, state: State) -> Value:
+        """Values of a unit more before the round after the next one, (m, GRID)."""
+        t, m, grid = self.t, self.size, self._grid(state)
         keep, stored = self._column(self._constant("keep")), self._points(grid)
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
-        known = KnownSlopes(self.p, self.stores)
-        limit = self._most_valued(costs, flows.prices, [known.at(stored)] if known else [])
+        known = partial(self.known.at, state=state)
+        limit = self._most_valued(costs, flows.prices, [known(stored)] if self.known else [])
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
@@ -258,7 +262,7 @@ class StoredValue:
 
             def left(at: Value) -> Value:
                 value = self._of_all(after, at, grid, limit)
-                return value - expected(known.at, at) if known else value
+                return value - expected(known, at) if self.known else value
 
             best = flows.at_one_price(kept, left, row)
             return (keep * best - self._column(self._of_entries(row[2])),)

@@ -1,13 +1,16 @@
 """Costs of what is in a store that are known: parts of the loss that hang on its level alone.
 
-    f(x, s, data) = b(x, s, data) + sum_j p_j h_j(z) + sum_j q_j k_j(s)
+    f(x, s, data) = b(x, s, data) + sum_j p_j h_j(z, data) + sum_j q_j k_j(s)
 
-with z = s', what a round leaves before it is cut to the range, numbers p_j and q_j, and functions of single entries that are not affine:
-300 [z - 1900]_+, (z - 20)^2, |s - 5|. Their slopes are known at every level, whatever levels come: only b has to be learned.
+with z = s', what a round leaves before it is cut to the range, and functions of single entries that are not affine in the level: 300 [z -
+1900]_+, (z - 20)^2, value log(1 + z), [need - z]_+, |s - 5|. Their slopes are known at every level, whatever levels come: only b has to be
+learned. Prices p_j and what is beside z within h_j may be data of the round; a level hardly changes within one, so that a little of s
+beside z counts as z.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -15,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import affine_rows, factors_and_ends
+from oco.compiler.problem.affine_entries import SAME, affine_rows, factors_and_ends
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms, is_entrywise
 from oco.dsl.build import applied, call
+from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite, walk
 
@@ -32,15 +36,18 @@ LEVELS = 101
 LINEAR = (forms.Signed, forms.Bilinear, forms.Quotient)
 """Forms of atoms that make affine expressions of affine ones: what they join is taken apart, down to its other atoms."""
 ROUNDING = 1e-9
+LITTLE = 0.1
+"""Largest part of the factor of z that the factor of s beside it has."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Affine:
-    """k (v - e) entry by entry, of the shape of the state; v is z where it is of what is `left`, else s."""
+    """k (v - e) + data entry by entry, of the shape of the state; v is z where it is of what is `left`, else s."""
 
     left: bool
     factor: Floats
     end: Floats
+    data: Expr | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +56,21 @@ class StateCost:
 
     part    h(v) as it stands in the loss, whose affine arguments are `within`, by id
     left    True where v is z, what a round leaves; False where it is s
-    price   p
+    price   p, made of data and numbers
+    ends    levels beyond which the slope is that at the end, where h is convex between them alone, as log is
     """
 
     part: Expr
     within: Mapping[int, _Affine]
     left: bool
-    price: Floats
+    price: Expr
+    ends: tuple[Floats, Floats] | None = None
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """Streams on which its slope hangs."""
+        beside = (a.data for a in self.within.values() if a.data is not None)
+        return tuple(dict.fromkeys(n for e in (self.price, *beside) for n in names(e, Kind.STREAM)))
 
     def at(self, level: Expr) -> Expr:
         """p h(v) at levels v, of the shape of the state or (P, *shape) for P levels of each entry."""
@@ -63,16 +78,20 @@ class StateCost:
         def of(node: Expr) -> Expr:
             own = self.within.get(id(node))
             if own is not None:
-                return algebra.mul(constant(own.factor), algebra.sub(level, constant(own.end)))
+                value = algebra.mul(constant(own.factor), algebra.sub(level, constant(own.end)))
+                return value if own.data is None else algebra.add(value, own.data)
             return applied(node.atom, tuple(map(of, node.args)), node.options) if isinstance(node, Call) else node
 
-        return algebra.mul(constant(self.price), of(self.part))
+        return algebra.mul(self.price, of(self.part))
 
     def slope(self, level: Name) -> Expr:
         """p h'(v) at levels v, a name of shape (P, *shape) for P levels of each entry."""
         towards = replace(level, kind=Kind.DECISION)
         slope = gradient(call("sum", self.at(towards)), (level.name,))[level.name]
-        return algebra.broadcast(rewrite(slope, lambda n: level if n == towards else n), level.shape)
+        there: Expr = level
+        if self.ends is not None:
+            there = call("minimum", call("maximum", level, constant(self.ends[0])), constant(self.ends[1]))
+        return algebra.broadcast(rewrite(slope, lambda n: there if n == towards else n), level.shape)
 
 
 def level_name(points: int, s: StreamRange) -> Name:
@@ -85,8 +104,10 @@ def slope_of_costs(costs: Sequence[StateCost], level: Name) -> Expr:
     return reduce(algebra.add, (c.slope(level) for c in costs))
 
 
-def without_state_costs(canonical: Canonical, s: StreamRange, loss: Expr) -> tuple[Expr, tuple[StateCost, ...]]:
-    """Loss less the costs of a state that are known, and these costs."""
+def without_state_costs(
+    canonical: Canonical, s: StreamRange, loss: Expr, with_data: bool = True
+) -> tuple[Expr, tuple[StateCost, ...]]:
+    """Loss less the costs of a state that are known, and these costs; `with_data`: also those that hang on data of the round."""
     loss = rewrite(loss, lambda node: _spelled(canonical, s, node))
     parts = _parts(canonical, s, loss)
     if not parts:
@@ -95,25 +116,39 @@ def without_state_costs(canonical: Canonical, s: StreamRange, loss: Expr) -> tup
     slopes = gradient(rewrite(loss, lambda node: own.get(id(node), node)), [n.name for n in own.values()])
     costs = list[StateCost]()
     for part, within in parts:
-        slope = slopes[own[id(part)].name]
-        if names(slope):
+        price, left = slopes[own[id(part)].name], next(iter(within.values())).left
+        if not names(price):
+            price = constant(np.broadcast_to(np.asarray(evaluate(price, {}), dtype=np.float64), s.shape))
+        elif names(price, Kind.DECISION) or names(price, Kind.ROUND) or not _is_data(canonical, price):
             continue
-        price = np.broadcast_to(evaluate(slope, {}), s.shape)
-        left = next(iter(within.values())).left
-        cost = StateCost(part, within, left, np.asarray(price, dtype=np.float64))
-        if _is_convex(cost, s):
-            costs.append(cost)
+        cost = StateCost(part, within, left, algebra.broadcast(price, s.shape))
+        ends = (np.array(np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape)) for e in (s.lower, s.upper))
+        within_range = replace(cost, ends=tuple(ends))
+        if (left and with_data) or not cost.data:
+            costs += [c for c in (cost, within_range) if _is_convex(canonical, c, s)][:1]
     taken, none = {id(c.part) for c in costs}, constant(np.zeros(s.shape))
     return rewrite(loss, lambda node: none if id(node) in taken else node), tuple(costs)
 
 
-def _is_convex(cost: StateCost, s: StreamRange) -> bool:
-    """True where the slopes of a cost are finite and do not fall, in the range and beyond."""
+def _is_data(canonical: Canonical, expr: Expr) -> bool:
+    """True where all streams of an expression are those of the model, and none is a state or a previous decision."""
+    data = {o.name for o in canonical.streams if o.uncut is None and not o.stream.previous}
+    return data.issuperset(names(expr, Kind.STREAM))
+
+
+def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
+    """True where the slopes of a cost are finite and do not fall, in the range and beyond, for data at either end of their ranges."""
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape) for e in (s.lower, s.upper))
     shares = np.linspace(-1.0, 2.0, LEVELS).reshape(-1, *(1 for _ in s.shape))
-    with np.errstate(all="ignore"):
-        slopes = np.asarray(evaluate(cost.slope(level_name(LEVELS, s)), {LEVEL: lower + shares * (upper - lower)}))
-    return bool(np.isfinite(slopes).all() and (np.diff(slopes, axis=0) >= -ROUNDING * (1 + abs(slopes[1:]))).all())
+    data = [o for o in canonical.streams if o.name in cost.data]
+    slope = cost.slope(level_name(LEVELS, s))
+    for end in (0.25, 0.75) if data else (0.0,):
+        seen = {o.name: o.lower + end * (np.asarray(o.upper) - o.lower) for o in data}
+        with np.errstate(all="ignore"):
+            slopes = np.asarray(evaluate(slope, {**seen, LEVEL: lower + shares * (upper - lower)}))
+        if not np.isfinite(slopes).all() or (np.diff(slopes, axis=0) < -ROUNDING * (1 + abs(slopes[1:]))).any():
+            return False
+    return True
 
 
 def _spelled(canonical: Canonical, s: StreamRange, node: Expr) -> Expr:
@@ -173,7 +208,7 @@ def _within(
 
 
 def _affine(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
-    """Expression as k (z - e), or as k (s - e), entry by entry; None where it is neither."""
+    """Expression as k (z - e), perhaps with data and a little of s beside, or as k (s - e), entry by entry; None where it is neither."""
     if s.name not in names(expr, Kind.STREAM) or s.uncut is None:
         return None
     left = len(names(expr)) > 1
@@ -181,6 +216,41 @@ def _affine(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
     rows = affine_rows(canonical, of, s.shape)
     made = None if rows is None else factors_and_ends(canonical, expr, rows)
     if made is None or any(i != place for place, (i, _, _) in enumerate(made)):
-        return None
+        return _beside_data(canonical, s, expr) if left and rows is not None else None
     factor, end = (np.array([row[k] for row in made]).reshape(s.shape) for k in (1, 2))
     return _Affine(left, factor, end)
+
+
+def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
+    """Expression as k z + data with a little of s beside it, entry by entry."""
+    assert s.uncut is not None
+    one, other = (affine_rows(canonical, e, s.shape) for e in (expr, s.uncut))
+    if one is None or other is None or expr.shape != s.shape:
+        return None
+    m, decided = one.shape[0], sum(math.prod(b.shape) for b in canonical.blocks)
+    ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
+    at = int(ends[[o.name for o in canonical.streams].index(s.name)])
+    flows, levels = ((r[:, 1 : 1 + decided], r[:, at : at + m]) for r in (one, other))
+    (mine, others), (level, kept) = zip(flows, levels, strict=True)
+    most = np.argmax(abs(others), axis=1)
+    z = others[np.arange(m), most]
+    if not z.all():
+        return None
+    k = mine[np.arange(m), most] / z
+    beside = level - k[:, None] * kept
+    little = np.diag(np.diag(beside))
+    if not k.all() or not np.allclose(mine, k[:, None] * others, rtol=SAME) or (abs(beside - little) > SAME).any():
+        return None
+    if (abs(np.diag(beside)) > LITTLE * abs(k)).any():
+        return None
+
+    def nothing(node: Expr) -> Expr:
+        is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name == s.name)
+        return constant(np.zeros(known(node.shape))) if is_own else node
+
+    factor = k.reshape(s.shape)
+    data = algebra.sub(rewrite(expr, nothing), algebra.mul(constant(factor), rewrite(s.uncut, nothing)))
+    if not _is_data(canonical, data):
+        return None
+    factor = factor + np.diag(beside).reshape(s.shape)
+    return _Affine(True, factor, np.zeros(s.shape), algebra.broadcast(data, s.shape))

@@ -128,7 +128,7 @@ def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
 def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:
     """True for entries of which the loss pays for less at the lower end as it does above it, (m,)."""
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    costs = [c for c in without_state_costs(canonical, s, loss)[1] if c.left]
+    costs = [c for c in without_state_costs(canonical, s, loss, with_data=False)[1] if c.left]
     if not costs:
         return np.zeros(lower.size, dtype=bool)
     slopes = evaluate(slope_of_costs(costs, level_name(1, s)), {LEVEL: lower.reshape(1, *s.shape)})

@@ -227,8 +227,11 @@ def without_outside(canonical: Canonical) -> Canonical:
     """Problem whose loss pays nothing for what is missing in stores, or too much, nor for levels alone: what filling one costs."""
     result = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
     for store in stores(canonical):
-        own, _ = without_state_costs(result, store.state, result.objective)
-        moving = None if result.moving is None else without_state_costs(result, store.state, result.moving)[0]
+        own, moving = (
+            None if e is None else without_state_costs(result, store.state, e, store.pipeline is None)[0]
+            for e in (result.objective, result.moving)
+        )
+        assert own is not None
         result = replace(result, objective=own, moving=moving)
     return result
 
@@ -238,7 +241,7 @@ def state_costs(canonical: Canonical) -> tuple[tuple[StateCost, ...], ...]:
     """Costs of the level of each store alone, but for those of what is outside its range."""
     inside = _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
     loss = inside.objective if inside.moving is None else inside.moving
-    return tuple(without_state_costs(inside, s.state, loss)[1] for s in stores(canonical))
+    return tuple(without_state_costs(inside, s.state, loss, s.pipeline is None)[1] for s in stores(canonical))
 
 
 def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) -> Canonical:

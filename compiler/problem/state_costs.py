@@ -122,8 +122,8 @@ def without_state_costs(
         elif names(price, Kind.DECISION) or names(price, Kind.ROUND) or not _is_data(canonical, price):
             continue
         cost = StateCost(part, within, left, algebra.broadcast(price, s.shape))
-        ends = (np.array(np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape)) for e in (s.lower, s.upper))
-        within_range = replace(cost, ends=tuple(ends))
+        lower, upper = (np.array(np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape)) for e in (s.lower, s.upper))
+        within_range = replace(cost, ends=(lower, upper))
         if (left and with_data) or not cost.data:
             costs += [c for c in (cost, within_range) if _is_convex(canonical, c, s)][:1]
     taken, none = {id(c.part) for c in costs}, constant(np.zeros(s.shape))

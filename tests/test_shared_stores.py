@@ -12,6 +12,7 @@ from store_grid import grid_of
 from test_c99 import has_compiler
 
 import oco
+from oco.compiler.algorithms import stored_value
 from oco.compiler.algorithms.hedged_rule import _off_kinks
 from oco.compiler.algorithms.row_multipliers import _charged, charged_for_rows
 from oco.compiler.ir.interpret import as_numpy
@@ -89,7 +90,8 @@ def least_cost_to_come(costs: Any, unsure: float, grid: Any, mean: float) -> Any
     return np.interp(grid, (fine[1:] + fine[:-1]) / 2, -np.diff(cost) / np.diff(fine))
 
 
-def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None:
+def test_values_are_those_of_value_iteration_under_errors_of_the_drift(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_value, "UNSURE_CELLS", 20)  # as fine as where nothing is unsure
     backend = "c" if has_compiler() else "numpy"  # the same decisions, in a quarter of the time
     learner, (taken, brought) = oco.compile(oco.parse(BIKES)).learner(backend=backend), rounds_of(50)
     for row in zip(taken, brought, strict=True):
@@ -104,8 +106,9 @@ def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None
     prices = prices + fades ** np.arange(2, AHEAD + 2).reshape(-1, 1) * learner.value("cost_above")
     for store, end in enumerate((20.0, 30.0)):
         costs = (prices[:, store], overall[4, store], overall[3, store])
-        grid, places = np.unique(grid_of(learner, store, 0, end, 12), return_index=True)
-        expected = least_cost_to_come(costs, learner.value("unsure")[store], grid, overall[0, store])
+        unsure = learner.value("unsure")[store]
+        grid, places = np.unique(grid_of(learner, store, 0, end, 12, unsure), return_index=True)
+        expected = least_cost_to_come(costs, unsure, grid, overall[0, store])
         values = learner.value("value")[store][places]
         # Below the lower end a bike has the value that the loss pays for one that is missing.
         before, after = np.r_[3.0, expected[:-1]], np.r_[expected[1:], expected[-1]]

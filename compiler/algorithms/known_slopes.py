@@ -20,7 +20,7 @@ EDGE = 1e-9
 """Share of a range within which rounding may put a level on either side of its ends, or of a kink."""
 ROUNDS = 8
 """Last rounds whose data stand for those of rounds to come, each as likely."""
-RECENT = "recent"
+RECENT = "recent_data"
 SYMBOLS = {RECENT: "data of the last rounds on which costs of levels hang"}
 
 
@@ -51,7 +51,7 @@ class KnownSlopes:
         now = parts[0] if len(parts) == 1 else t.concat(*parts)
         place = t.to_int(played - 1.0) % ROUNDS
         after = t.where(played > 1.5, t.put(recent, now, place), t.broadcast(now, recent.shape))
-        return {RECENT: t.name("recent", after)}
+        return {RECENT: t.name("recent_data", after)}
 
     def at(self, level: Value, state: State) -> Value:
         """Slopes (m, P) at levels (m, P), where they hang on data their mean over the last rounds. One that may be on either side of a kink

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
-from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling, rounds_predicted
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
@@ -67,10 +67,12 @@ MOST_AHEAD = 96
 """Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
 TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
-INNER, OUTER = 20, 5
-"""Cells between values among the levels that are used, and on either side of these."""
-GRID = INNER + 2 * OUTER + 1
-"""Points of a store at which its values stand."""
+SURE, UNSURE_CELLS, OUTER = 20, 10, 5
+"""Cells between values among the levels that are used, where the range of every store is kept whatever comes and where it is not, and on
+either side of these levels."""
+LEAST_CELL = 4.0
+"""Width of the latter in usual errors of the drift, at least, where the range has room: values that fall faster trust what is expected too
+far."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
 SCARCE = 10.0
@@ -81,14 +83,14 @@ choose its slope.
 """
 FADES = 0.01
 """Part of the way to the present level by which the levels that count as used move each round: one that was left long ago is none."""
-VALUES, USED = "value", "used"
+VALUES, REACHED = "value", "reached"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
     **SEASON_SYMBOLS,
     **RECENT_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
-    USED: "least and most that was in store, of late",
+    REACHED: "least and most that was in store, of late",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
@@ -133,6 +135,8 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
+        self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
+        self.grid = self.inner + 2 * OUTER + 1
 
     def init(self) -> State:
         """State before the first round, in which nothing that is left has a value."""
@@ -142,8 +146,8 @@ class StoredValue:
         return {
             **self.costs.init(),
             **self.known.init(),
-            VALUES: zeros((m, GRID)),
-            USED: zeros((2, m)),
+            VALUES: zeros((m, self.grid)),
+            REACHED: zeros((2, m)),
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
@@ -207,7 +211,7 @@ class StoredValue:
         after = {
             **self.costs.update(state, played, slope, self._unit_values(state, played)),
             **self.known.update(state),
-            USED: self._used_after(array(state, USED)),
+            REACHED: self._reached_after(array(state, REACHED)),
         }
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
@@ -219,17 +223,20 @@ class StoredValue:
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
 
-    def _used_after(self, used: Value) -> Value:
+    def _reached_after(self, used: Value) -> Value:
         """Least and most level of late, (2, m), with that of the round."""
         t, level = self.t, self._levels()
         faded = used + FADES * (level - used)
         ends = t.stack(t.minimum(faded[0], level), t.maximum(faded[1], level))
-        return t.name("used", t.where(self.p.played > 1.5, ends, t.stack(level, level)))
+        return t.name("reached", t.where(self.p.played > 1.5, ends, t.stack(level, level)))
 
     def _grid(self, state: State) -> tuple[Value, Value]:
         """Ends of the levels that are used, (m, 1), with what the largest flows of a round add on either side."""
-        t, used = self.t, array(state, USED)
+        t, used = self.t, array(state, REACHED)
         wide = self._all_flows("most") - self._all_flows("least")
+        if self.costs.is_unsure:
+            cells = self.inner * LEAST_CELL * self._of_entries(array(state, UNSURE))
+            wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
         least = t.maximum(used[0] - wide, self._end("lower"))
         most = t.minimum(used[1] + wide, self._end("upper"))
         return self._column(t.name("first", least)), self._column(t.name("last", most))
@@ -243,7 +250,7 @@ class StoredValue:
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
     def _values(self, costs: ToCome, state: State) -> Value:
-        """Values of a unit more before the round after the next one, (m, GRID)."""
+        """Values of a unit more before the round after the next one, (m, G)."""
         t, m, grid = self.t, self.size, self._grid(state)
         keep, stored = self._column(self._constant("keep")), self._points(grid)
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
@@ -268,7 +275,7 @@ class StoredValue:
             return (keep * best - self._column(self._of_entries(row[2])),)
 
         (values,) = t.for_(
-            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, GRID))]
+            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, self.grid))]
         )
         return values
 
@@ -288,7 +295,7 @@ class StoredValue:
         return t.name("most", SCARCE * most)
 
     def _of_all(self, values: Value, at: Value, grid: tuple[Value, Value], limit: Value | None = None) -> Value:
-        """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
+        """Values (m, G) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
 
         limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
         """
@@ -320,12 +327,12 @@ class StoredValue:
         return t.sum(t.reshape(f(t.reshape(off, (m, P * count))), (m, P, count)), axis=2) / float(count)
 
     def _interpolated(self, values: Value, at: Value, grid: tuple[Value, Value]) -> Value:
-        """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
+        """Values (m, G), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
         t, (m, P), place = self.t, at.shape, self._place(at, grid)
-        cell = t.minimum(t.floor(place), float(GRID - 2))
-        begins = t.constant(GRID * np.arange(m).reshape(m, 1), "begins", "where the values of a store begin")
+        cell = t.minimum(t.floor(place), float(self.grid - 2))
+        begins = t.constant(self.grid * np.arange(m).reshape(m, 1), "begins", "where the values of a store begin")
         cells = t.reshape(t.to_int(cell) + begins, (m * P,))
-        flat = t.reshape(values, (m * GRID,))
+        flat = t.reshape(values, (m * self.grid,))
         low, high = (t.reshape(flat[i], (m, P)) for i in (cells, cells + 1))
         return low + (place - cell) * (high - low)
 
@@ -351,10 +358,10 @@ class StoredValue:
     def _parts(self, grid: tuple[Value, Value]) -> list[tuple[Value, Value, int]]:
         """Parts of the range with cells of one width: where each begins and ends, (m, 1), and its cells."""
         (first, last), lower, upper = grid, self._column(self._end("lower")), self._column(self._end("upper"))
-        return [(lower, first, OUTER), (first, last, INNER), (last, upper, OUTER)]
+        return [(lower, first, OUTER), (first, last, self.inner), (last, upper, OUTER)]
 
     def _points(self, grid: tuple[Value, Value]) -> Value:
-        """Levels at which values stand, (m, GRID), in order."""
+        """Levels at which values stand, (m, G), in order."""
         t = self.t
         parts = [a + (b - a) * (t.to_float(t.iota(n)) / float(n)) for a, b, n in self._parts(grid)]
         return t.name("stored", t.concat(*parts, self._column(self._end("upper")), axis=1))

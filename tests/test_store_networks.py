@@ -172,6 +172,44 @@ def test_water_that_two_turbines_use_one_after_the_other_is_kept_for_dear_hours(
     assert earned >= 0.88 * foresight
 
 
+QUEUE = """\
+model queue
+horizon T = 480
+decision serve in box(0, 90)
+stream arrivals in [0, 150]
+stream price in [0, 100]
+state backlog = backlog - serve + arrivals in [0, 3000] start 0
+minimize 0.1 * price * serve + 0.4 * backlog
+"""
+
+
+def test_a_queue_waits_for_cheap_hours() -> None:
+    """Less than serving at once all that waits, and than any threshold of the price of the hour a day before."""
+    T, rng = 480, np.random.default_rng(4)
+    arrivals = np.clip(rng.poisson(30 * (1 + 0.6 * np.sin(2 * np.pi * (np.arange(T) - 6) / HOURS))), 0, 150).astype(
+        float
+    )
+    data = {"arrivals": arrivals, "price": prices(T, 3)}
+    plan = oco.compile(oco.parse(QUEUE), data=data)
+    loss = float(plan.run(data, backend="c" if has_compiler() else "numpy").loss.sum())
+
+    def of_rule(share: float) -> float:
+        backlog, total = 0.0, 0.0
+        for t in range(T):
+            day = data["price"][max(0, t - HOURS) : t]
+            cheap = t < HOURS or data["price"][t - HOURS] <= np.quantile(day, share) or backlog > 400
+            served = min(backlog, 90.0) if cheap else 0.0
+            total += 0.1 * data["price"][t] * served + 0.4 * backlog
+            backlog += arrivals[t] - served
+        return total
+
+    served, backlog = cp.Variable(T, nonneg=True), cp.Variable(T + 1, nonneg=True)
+    follows = [backlog[0] == 0, served <= 90, backlog[1:] == backlog[:-1] - served + arrivals]
+    total = 0.1 * data["price"] @ served + 0.4 * cp.sum(backlog[:-1])
+    foresight = float(cp.Problem(cp.Minimize(total), follows).solve(solver="CLARABEL"))
+    assert foresight <= loss <= min(map(of_rule, (0.3, 0.5, 0.7, 1.0)))
+
+
 def test_what_flows_move_beside_their_own_store() -> None:
     lake, pond = stores(canonical(oco.parse(RIVER)))
     assert lake.filled.size == 1 and pond.filled.size == 2

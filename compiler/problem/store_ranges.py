@@ -95,11 +95,18 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     return KeptRange(*ends, *(v.astype(np.float64) for v in (given, paid, free, wasted, charged)))
 
 
+def _towards(expr: Expr, s: StreamRange) -> Expr:
+    """Derivative of an expression towards a state, of its shape."""
+    own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
+    return algebra.broadcast(gradient(own, (s.name,))[s.name], s.shape)
+
+
 def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
     """True for entries of which units cost at some level and earn at none, or whose upper end alone is kept (`capped`), (m,)."""
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    own = rewrite(loss, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
-    slope = algebra.broadcast(gradient(own, (s.name,))[s.name], s.shape)
+    slope, of_rest = (_towards(e, s) for e in (loss, without_state_costs(canonical, s, loss)[0]))
+    if names(of_rest, Kind.DECISION):  # a product of the level and a decision is no cost of units
+        return np.zeros(capped.size, dtype=bool)
     ranges = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks}
     ranges |= {o.name: interval(o.lower, o.upper, o.shape) for o in canonical.streams}
     ends = enclose(slope, {**ranges, "t": interval(1.0, float(canonical.horizon or np.inf), ())})

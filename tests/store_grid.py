@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.stored_value import LEAST_CELL, OUTER
+from oco.compiler.algorithms.stored_value import LEAST_CELL
+from oco.compiler.algorithms.value_grid import OUTER
 
 
 def grid_of(learner: Any, store: int, lower: float, upper: float, wide: float, unsure: float = 0.0) -> Any:

@@ -14,9 +14,10 @@ price (Bellman's equation, differentiated: the value is concave, so its slope fa
 and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Below the lower end of
 the store a unit has more value than any cost, or what the loss pays for one that is missing; above the upper one none, or less by what the
 loss pays for one that is too much. What the loss says of levels alone, g(s') + h(s), is no part of c and m, which are learned where levels
-were: v_{h+1} - g' stands for v_{h+1} there, and keep w - m_h - h' for v_h (`known_slopes`). Where the cut keeps an end, v_{h+1} is the
-mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. After H rounds a unit has
-the mean of all c. Values stand on a grid, linear between its points, at flows of a few sizes. So a round decides by
+were: v_{h+1} - g' - h' stands for v_{h+1} there (`known_slopes`), and what a round leaves costs h(s'), too. Where the cut keeps an end,
+v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. Where units
+cost and the cut takes those below the lower end, as of a queue, one there has no value. After H rounds a unit has the mean of all c.
+Values stand on a grid, linear between its points, which are close to each other among the levels that are used. So a round decides by
 f_t(x) - V_{t+1}(s'(x)), and
 
     sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1):
@@ -42,6 +43,7 @@ from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
 from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.algorithms.store_flows import flows_of
+from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
@@ -67,9 +69,8 @@ MOST_AHEAD = 96
 """Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
 TURNS = 2.0
 """Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
-SURE, UNSURE_CELLS, OUTER = 20, 10, 5
-"""Cells between values among the levels that are used, where the range of every store is kept whatever comes and where it is not, and on
-either side of these levels."""
+SURE, UNSURE_CELLS = 20, 10
+"""Cells between values among the levels that are used, where the range of every store is kept whatever comes, and where it is not."""
 LEAST_CELL = 4.0
 """Width of the latter in usual errors of the drift, at least, where the range has room: values that fall faster trust what is expected too
 far."""
@@ -136,7 +137,6 @@ class StoredValue:
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
-        self.grid = self.inner + 2 * OUTER + 1
 
     def init(self) -> State:
         """State before the first round, in which nothing that is left has a value."""
@@ -146,7 +146,7 @@ class StoredValue:
         return {
             **self.costs.init(),
             **self.known.init(),
-            VALUES: zeros((m, self.grid)),
+            VALUES: zeros((m, points_of(self.inner))),
             REACHED: zeros((2, m)),
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
@@ -199,7 +199,7 @@ class StoredValue:
         ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
         kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
-        slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(middles), self._grid(state)))
+        slopes = t.transpose(self._grid(state).interpolated(array(state, VALUES), t.transpose(middles)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
         return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
@@ -230,8 +230,8 @@ class StoredValue:
         ends = t.stack(t.minimum(faded[0], level), t.maximum(faded[1], level))
         return t.name("reached", t.where(self.p.played > 1.5, ends, t.stack(level, level)))
 
-    def _grid(self, state: State) -> tuple[Value, Value]:
-        """Ends of the levels that are used, (m, 1), with what the largest flows of a round add on either side."""
+    def _grid(self, state: State) -> ValueGrid:
+        """Levels at which values stand: close to each other among those used, with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, REACHED)
         wide = self._all_flows("most") - self._all_flows("least")
         if self.costs.is_unsure:
@@ -239,7 +239,9 @@ class StoredValue:
             wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
         least = t.maximum(used[0] - wide, self._end("lower"))
         most = t.minimum(used[1] + wide, self._end("upper"))
-        return self._column(t.name("first", least)), self._column(t.name("last", most))
+        first, last = (self._column(t.name(n, v)) for n, v in (("first", least), ("last", most)))
+        lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
+        return ValueGrid(t, (lower, upper), (first, last), self.inner)
 
     def _unit_values(self, state: State, played: Point) -> Value | None:
         """Value of a unit in each store after a decision, (m,), where a flow moves several stores; else None."""
@@ -251,8 +253,8 @@ class StoredValue:
 
     def _values(self, costs: ToCome, state: State) -> Value:
         """Values of a unit more before the round after the next one, (m, G)."""
-        t, m, grid = self.t, self.size, self._grid(state)
-        keep, stored = self._column(self._constant("keep")), self._points(grid)
+        t, grid = self.t, self._grid(state)
+        keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         known = partial(self.known.at, state=state)
@@ -275,7 +277,7 @@ class StoredValue:
             return (keep * best - self._column(self._of_entries(row[2])),)
 
         (values,) = t.for_(
-            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), (m, self.grid))]
+            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), stored.shape)]
         )
         return values
 
@@ -294,19 +296,19 @@ class StoredValue:
             most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
         return t.name("most", SCARCE * most)
 
-    def _of_all(self, values: Value, at: Value, grid: tuple[Value, Value], limit: Value | None = None) -> Value:
+    def _of_all(self, values: Value, at: Value, grid: ValueGrid, limit: Value | None = None) -> Value:
         """Values (m, G) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
 
         limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
         """
         t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
-        edge, value = EDGE * (upper - lower), self._interpolated(values, at, grid)
+        edge, value = EDGE * (upper - lower), grid.interpolated(values, at)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
         above, below = t.where(wasted > 0.0, -charged, beyond), t.where(given > 0.0, paid, missing)
         if (
             self.is_free
-        ):  # the value of units that cost is concave as long as the cut gives nothing for them at the upper end
+        ):  # as long as the cut gives nothing for units that cost at the upper end, their value is concave
             free = self._column(self._end("free")) > 0.0
             above, below = t.where(free, t.minimum(value, above), above), t.where(free, t.maximum(value, 0.0), below)
         value = t.where(at > upper + edge, above, value)
@@ -326,16 +328,6 @@ class StoredValue:
         off = t.reshape(at, (m, P, 1)) + t.reshape(errors, (m, 1, count))
         return t.sum(t.reshape(f(t.reshape(off, (m, P * count))), (m, P, count)), axis=2) / float(count)
 
-    def _interpolated(self, values: Value, at: Value, grid: tuple[Value, Value]) -> Value:
-        """Values (m, G), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
-        t, (m, P), place = self.t, at.shape, self._place(at, grid)
-        cell = t.minimum(t.floor(place), float(self.grid - 2))
-        begins = t.constant(self.grid * np.arange(m).reshape(m, 1), "begins", "where the values of a store begin")
-        cells = t.reshape(t.to_int(cell) + begins, (m * P,))
-        flat = t.reshape(values, (m * self.grid,))
-        low, high = (t.reshape(flat[i], (m, P)) for i in (cells, cells + 1))
-        return low + (place - cell) * (high - low)
-
     def _of_entries(self, v: Value) -> Value:
         """Number of each store entry, (m,), of what all its flows have alike, (F,)."""
         if v.size == self.size:
@@ -354,26 +346,6 @@ class StoredValue:
         """Sum of the flows of each store entry at one end of their ranges, (m,)."""
         ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
         return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
-
-    def _parts(self, grid: tuple[Value, Value]) -> list[tuple[Value, Value, int]]:
-        """Parts of the range with cells of one width: where each begins and ends, (m, 1), and its cells."""
-        (first, last), lower, upper = grid, self._column(self._end("lower")), self._column(self._end("upper"))
-        return [(lower, first, OUTER), (first, last, self.inner), (last, upper, OUTER)]
-
-    def _points(self, grid: tuple[Value, Value]) -> Value:
-        """Levels at which values stand, (m, G), in order."""
-        t = self.t
-        parts = [a + (b - a) * (t.to_float(t.iota(n)) / float(n)) for a, b, n in self._parts(grid)]
-        return t.name("stored", t.concat(*parts, self._column(self._end("upper")), axis=1))
-
-    def _place(self, at: Value, grid: tuple[Value, Value]) -> Value:
-        """Points before levels (m, P), and the part of a cell beyond the last of them."""
-        t, place = self.t, None
-        for a, b, n in self._parts(grid):
-            share = t.minimum(t.maximum((at - a) / t.maximum(b - a, TINY), 0.0), 1.0)
-            place = float(n) * share if place is None else place + float(n) * share
-        assert place is not None
-        return place
 
     def _constant(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])

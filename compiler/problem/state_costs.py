@@ -143,7 +143,7 @@ def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
     data = [o for o in canonical.streams if o.name in cost.data]
     slope = cost.slope(level_name(LEVELS, s))
     for end in (0.25, 0.75) if data else (0.0,):
-        seen = {o.name: o.lower + end * (np.asarray(o.upper) - o.lower) for o in data}
+        seen = {o.name: np.broadcast_to(o.lower + end * (np.asarray(o.upper) - o.lower), o.shape) for o in data}
         with np.errstate(all="ignore"):
             slopes = np.asarray(evaluate(slope, {**seen, LEVEL: lower + shares * (upper - lower)}))
         if not np.isfinite(slopes).all() or (np.diff(slopes, axis=0) < -ROUNDING * (1 + abs(slopes[1:]))).any():

@@ -38,6 +38,7 @@ from oco.compiler.problem.stores import (
     without_outside,
 )
 from oco.compiler.problem.stream_ranges import StreamRange, middle
+from oco.compiler.proximal.known_point import flattened
 from oco.dsl.magnitudes import TINY
 
 AS_ZERO = 1e-4
@@ -207,7 +208,7 @@ class CostsToCome:
         unit = 1.0 if scales is None else float(scales.loss / scales.radius)
         entries = t.constant(self._each("entries"), "filling", "decisions that fill stores")
         rate = t.constant(self._each("rate"), "rate")
-        cost = unit * _flat(p, slope)[entries] / rate
+        cost = unit * flattened(t, slope)[entries] / rate
         growth, jump, by_flow = t.zeros((self.size,)), list[Value](), list[Value]()
         if self.shared.known:
             charged, more = self.shared.charged(p, x, slope, filling(p).gradient)
@@ -215,10 +216,15 @@ class CostsToCome:
         if has_curvature(canonical):
             grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
-            cost = cost - growth * rate * _flat(p, p.units.outward(x))[entries]
+            cost = cost - growth * rate * flattened(t, p.units.outward(x))[entries]
         if self.kinks:
-            flow, near = rate * _flat(p, p.units.outward(x))[entries], t.constant(self._near, "near", "as good as 0")
-            above, below = (unit * _flat(p, filling(p).gradient(self._at(p, x, side)))[entries] for side in (1.0, -1.0))
+            flow, near = (
+                rate * flattened(t, p.units.outward(x))[entries],
+                t.constant(self._near, "near", "as good as 0"),
+            )
+            above, below = (
+                unit * flattened(t, filling(p).gradient(self._at(p, x, side)))[entries] for side in (1.0, -1.0)
+            )
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
         held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
@@ -247,11 +253,6 @@ class CostsToCome:
     def _each(self, name: str) -> np.ndarray[Any, Any]:
         """Numbers of all entries of the stores, (m,)."""
         return np.concatenate([getattr(s, name) for s in self.stores])
-
-
-def _flat(p: Problem, x: Point) -> Value:
-    parts = [p.tracer.reshape(b, (b.size,)) for b in x.blocks]
-    return parts[0] if len(parts) == 1 else p.tracer.concat(*parts)
 
 
 def _usual(s: StreamRange) -> np.ndarray[Any, Any]:

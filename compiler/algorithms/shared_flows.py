@@ -25,6 +25,7 @@ from oco.compiler.problem.stores import StoreOfState, filled_by_flows, has_curva
 from oco.compiler.proximal.known_multipliers import KnownMultipliers
 from oco.compiler.proximal.known_point import apart, flattened
 from oco.dsl.expressions import Kind, names
+from oco.dsl.magnitudes import TINY
 
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved or shared; else the least and the largest are enough."""
@@ -119,7 +120,8 @@ class SharedFlows:
         earlier = t.constant(np.tri(FLOWS) > 0, "earlier", "flows up to each")
         rising = t.where(earlier, t.reshape(t.transpose(learned), (m, 1, FLOWS)), -np.inf)
         rising = t.reshape(t.max(rising, axis=2), (m, 1, FLOWS))
-        place = (flow - self.least.reshape(-1, 1)) / (self.most - self.least).reshape(-1, 1) * (FLOWS - 1)
+        width = np.maximum(self.most - self.least, TINY).reshape(-1, 1)
+        place = (flow - self.least.reshape(-1, 1)) / width * (FLOWS - 1)
         weights = np.maximum(1.0 - abs(place[:, :, None] - np.arange(FLOWS)), 0.0)
         return t.sum(rising * t.constant(weights, "shares", "flows between those that are learned"), axis=2)
 

@@ -23,7 +23,7 @@ def flatten_totals(program: Program) -> Program:
     """The program with `sum(reshape(x))` in the place of `sum(x)` over all axes, where x has `LONG` entries in rows of fewer."""
 
     def flattened(f: Function) -> Function:
-        return replace(f, body=_Totals(Counter(read_by(f.body)), free_names(f, program)).block(f.body))
+        return f.having(_Totals(Counter(read_by(f.body)), free_names(f, program)).block(f.body))
 
     return map_functions(program, flattened)
 
@@ -39,9 +39,9 @@ class _Totals:
         results = list[Equation]()
         for k, e in enumerate(block.equations):
             if e.blocks:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks)))
             results += self.flat(e, block.equations[:k]) if _is_total(e) else [e]
-        return replace(block, equations=tuple(results))
+        return block.having(tuple(results))
 
     def flat(self, e: Equation, before: Sequence[Equation]) -> list[Equation]:
         """Equations that make a total; itself where its entries would have to be put into memory for that."""

@@ -93,9 +93,8 @@ class _Kinks:
             return node
         pieces = form.pieces(algebra, *node.args)
         own = set(names(node, Kind.DECISION))
-        if (
-            len(pieces) != 2 or not own or not own <= set(self.decisions)
-        ):  # a placeholder within is a kink within a kink
+        is_nested = not own <= set(self.decisions)  # placeholders of kinks within
+        if len(pieces) != 2 or not own or is_nested:
             return node
         more, less = pieces
         above = algebra.broadcast(algebra.sub(more, less), node.shape)

@@ -81,7 +81,8 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
     """Algorithm that weighs rules as the rounds come, where it applies: on data, where every guarantee is vacuous, and where all data are
     drawn and a constraint on average changes from round to round.
 
-    Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints it is one candidate among others.
+    Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints pilot runs decide if another one is
+    clearly better.
     """
     as_on_data = data is not None or is_drawn_on_average(choice.situation.canonical)
     if not choice.situation.constraints or not (as_on_data or choice.vacuous):
@@ -138,7 +139,8 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
             made[v.name, True] = cache(partial(_for_pilot, plan, plan.choice.plain(v), rounds))
     first = data.first(PILOT_ROUNDS if source is None else _pilot_rounds(data, made, seconds))
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds)
+    mixture = next((v.name for v in candidates if v.algorithm.mixes), "")
+    result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds, mixture)
     result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None

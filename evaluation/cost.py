@@ -59,17 +59,17 @@ class SteadyCost:
 
 
 @dataclass(frozen=True, eq=False)
-class LaterRounds:
-    """Rounds of a run: loss (T,), constraints (T, N), equalities (T, M)."""
+class PartOfRounds:
+    """Some rounds of a run: loss (T,), constraints (T, N), equalities (T, M)."""
 
     loss: Array
     constraints: Array
     equalities: Array
 
     @classmethod
-    def of(cls, run: Measured, start: int) -> LaterRounds:
-        """Rounds from `start` (from 0) on."""
-        return cls(run.loss[start:], run.constraints[start:], run.equalities[start:])
+    def of(cls, run: Measured, start: int, end: int | None = None) -> PartOfRounds:
+        """Rounds from `start` (from 0) on, those before `end`."""
+        return cls(run.loss[start:end], run.constraints[start:end], run.equalities[start:end])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +144,24 @@ class Trade:
 
         Early rounds show how a rule comes from its first decision to where it stays; a long run is made of those after them.
         """
-        later = LaterRounds.of(run, len(run.loss) // 2 if start is None else start)
+        later = PartOfRounds.of(run, len(run.loss) // 2 if start is None else start)
         loss, violation, cost = self.score(later)
         own = float(later.loss.mean()), float(self.broken(later).sum()) / len(later.loss)
         return SteadyCost(cost, self.grows(later), loss, violation, *own)
+
+    def projected(self, run: Measured, rounds: int | None) -> SteadyCost:
+        """Cost a round of so many rounds (None: of endlessly many) that begin as the first half of the run, and go on as its second half.
+
+        How a rule comes from its first decision to where it stays counts once, where it stays for all rounds to come.
+        """
+        half = len(run.loss) // 2
+        steady = self.steady(run, half)
+        if rounds is None or rounds <= half or not half:
+            return steady
+        early, share = self.score(PartOfRounds.of(run, 0, half)), half / rounds
+        now = (steady.loss, steady.violation, steady.value)
+        loss, violation, value = (share * a + (1 - share) * b for a, b in zip(early, now, strict=True))
+        return replace(steady, loss=loss, violation=violation, value=value)
 
     def each(self, run: Measured) -> Array:
         """Cost of each round (T,) in units of the trade, with the mean that `score` gives: where a constraint on average is broken over all

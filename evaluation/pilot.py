@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -14,7 +14,8 @@ from oco.backends.choose import usual_seconds
 from oco.compiler.ir.program import Program
 from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
-from oco.evaluation.cost import Trade
+from oco.evaluation.by_chance import block_differences, gain_by_chance, standard_error
+from oco.evaluation.cost import PartOfRounds, Trade
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -38,6 +39,21 @@ class Piloted(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Scores of a plan on pilot rounds: loss, violation, their sum, and 1 where the violation grows, one row for each seed; and the costs
+    of the rounds of all second halves.
+    """
+
+    table: Array
+    each: Array
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Key by which plans are ordered."""
+        return bool(self.table[:, 3].any()), float(self.table[:, 2].mean())
+
+
 def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float, float]:
     """Loss and violation of a run per round in the second half of its rounds, in units of the loss's range and of the
     constraints' scales, and their sum.
@@ -56,15 +72,17 @@ def pilot(
     weight: float,
     note: str,
     seconds: float = math.inf,
+    default: str = "",
 ) -> Pilots:
-    """Run every plan over the same rounds with each seed. The cheapest in the second half of the rounds is first, after
-    these those whose violation grows there (`Trade.grows`); of equals the constants of the least guarantee.
+    """Run every plan over the same rounds with each seed. That which would cost least at the horizon is first (`Trade.projected`), after
+    these those whose violation grows (`Trade.grows`); of equals the constants of the least guarantee.
 
     plans    functions that make them, by candidate, in the order in which they are run
     seconds  that the runs may take by the model of costs, which is the same on every machine, or by the clock where that
              is slower; then no other plan is begun. The first one is always run
+    default  name of the algorithm that comes first unless another one gains more than chance may show (`gain_by_chance`)
     """
-    began, spent, entries = perf_counter(), 0.0, dict[Candidate, Array]()
+    began, spent, entries = perf_counter(), 0.0, dict[Candidate, _Scores]()
     for c, made in plans.items():
         if entries and perf_counter() - began >= seconds:
             break
@@ -75,10 +93,17 @@ def pilot(
         entries[c] = _scores(plan, source, seeds, s, weight)
     ran = {name for name, _ in entries}
     left = tuple(dict.fromkeys(name for name, _ in plans if name not in ran))
-    rank = {c: (bool(scores[:, 3].any()), float(scores[:, 2].mean())) for c, scores in entries.items()}
-    order = sorted(entries, key=lambda c: (*rank[c], c[1], c[0]))
+    order = sorted(entries, key=lambda c: (*entries[c].rank, c[1], c[0]))
+    kept = next((c for c in order if c[0] == default and not _clearly_better(entries[order[0]], entries[c])), order[0])
+    order = [kept, *(c for c in order if c != kept)]
     results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
     return Pilots(results, source.rounds, len(seeds), note, left_out=left, seconds=seconds if left else 0.0)
+
+
+def _clearly_better(a: _Scores, b: _Scores) -> bool:
+    """True if a costs less than b by more than chance may show, or the violation of b alone grows."""
+    (a_grows, a_cost), (b_grows, b_cost) = a.rank, b.rank
+    return (b_grows and not a_grows) or b_cost - a_cost > gain_by_chance(block_differences(a.each, b.each))
 
 
 def beside(
@@ -89,15 +114,16 @@ def beside(
     return _result((pilots.order[0], True), scores, scores)
 
 
-def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
-    """Loss, violation, their sum, and 1 where the violation grows; one row for each seed."""
-    runs = (plan.run(replace(source, seed=k), seed=k) for k in seeds)
-    costs = (Trade.of(s, weight, run.problem).steady(run) for run in runs)
-    return np.array([(c.loss, c.violation, c.value, float(c.grows)) for c in costs])
+def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> _Scores:
+    runs = [plan.run(replace(source, seed=k), seed=k) for k in seeds]
+    trades = [Trade.of(s, weight, run.problem) for run in runs]
+    costs = [trade.projected(run, s.horizon) for trade, run in zip(trades, runs, strict=True)]
+    table = np.array([(c.loss, c.violation, c.value, float(c.grows)) for c in costs])
+    later = (PartOfRounds.of(run, len(run.loss) // 2) for run in runs)
+    return _Scores(table, np.concatenate([t.each(r) for t, r in zip(trades, later, strict=True)]))
 
 
-def _result(of: Candidate, scores: Array, best: Array) -> PilotResult:
-    loss, broken, cost = (float(x) for x in scores[:, :3].mean(axis=0))
-    apart = scores[:, 2] - best[:, 2]
-    error = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else 0.0
-    return PilotResult(of[0], loss, broken, cost, float(apart.mean()), error, of[1], bool(scores[:, 3].any()))
+def _result(of: Candidate, scores: _Scores, best: _Scores) -> PilotResult:
+    loss, broken, cost = (float(x) for x in scores.table[:, :3].mean(axis=0))
+    behind, error = cost - best.rank[1], standard_error(block_differences(scores.each, best.each))
+    return PilotResult(of[0], loss, broken, cost, behind, error, of[1], scores.rank[0])

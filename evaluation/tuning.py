@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from scipy.special import stdtrit
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
-from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
+from oco.evaluation.by_chance import block_differences, gain_by_chance
+from oco.evaluation.cost import PartOfRounds, SteadyCost, Trade
 from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -38,10 +38,6 @@ SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
 """Largest distance of two constants that compensate for each other, in log."""
-BLOCKS = 10
-"""Blocks of the rounds held out whose means are compared: rounds next to each other are alike, blocks hardly."""
-CHANCE = 0.01
-"""Probability, at most, that settings which are no better than the default are taken: who tunes has the default for nothing."""
 SEARCH_TIME = 0.7
 """Share of the time after which the search begins no trial; the rest is for the rounds held out."""
 TRIES = 4
@@ -142,22 +138,9 @@ class Tuning:
         return self.winner if ours.value < default.value - self.by_chance else self.default
 
     @property
-    def error(self) -> float:
-        """Standard error of the mean difference between winner and default in the rounds held out, by the means of `BLOCKS` of them."""
-        blocks = self._blocks()
-        return float(blocks.std(ddof=1) / math.sqrt(len(blocks))) if len(blocks) > 1 else math.inf
-
-    @property
     def by_chance(self) -> float:
-        """Cost a round that a winner which is no better gains with a probability of `CHANCE`, by Student's t of the means of blocks."""
-        return float(-stdtrit(len(self._blocks()) - 1, CHANCE) * self.error) if math.isfinite(self.error) else math.inf
-
-    def _blocks(self) -> np.ndarray[Any, Any]:
-        """Mean differences between winner and default in blocks of the rounds held out; none where one of them did not run."""
-        ours, default = np.array(self.winner.each), np.array(self.default.each)
-        if len(ours) != len(default) or not len(ours):
-            return np.zeros(0)
-        return np.array([part.mean() for part in np.array_split(ours - default, min(BLOCKS, len(ours)))])
+        """Cost a round by which the winner may come before the default in the rounds held out by chance (`gain_by_chance`)."""
+        return gain_by_chance(block_differences(self.winner.each, self.default.each))
 
     @property
     def gained(self) -> float:
@@ -250,7 +233,7 @@ def held_out(
     if made is None:
         return replace(t, held_out=NEVER.value, held=NEVER)
     own = trade(made.problem)
-    cost, each = _finite(own.steady(made, split)), tuple(own.each(LaterRounds.of(made, split)).tolist())
+    cost, each = _finite(own.steady(made, split)), tuple(own.each(PartOfRounds.of(made, split)).tolist())
     return replace(t, held_out=cost.value, held=cost, each=each)
 
 

@@ -12,8 +12,8 @@ from thorough import corners, thorough
 import oco
 from oco.compiler.selection.pilots import PilotResult
 from oco.compiler.selection.shared_program import with_program_of
+from oco.evaluation.cost import PartOfRounds, Trade
 from oco.evaluation.data import load_data
-from oco.evaluation.pilot import score
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FAVOURS_PAPER = """\
@@ -58,10 +58,16 @@ def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode
 
 
 def cost_of(result: PilotResult, text: str) -> float:
-    """The same runs, of a plan that is asked for by name."""
+    """Cost a round at the horizon, of the runs of a plan that is asked for by name: the first half once, the second for all the others."""
     plan = plan_for(text, result.algorithm, "unit-free" if result.plain else "optimal")
     runs = [plan.run(load_data(plan.canonical, None, seed=k), seed=k) for k in (0, 1)]
-    return float(np.mean([score(run, plan.choice.situation, 1.0)[2] for run in runs]))
+    trade, horizon, costs = Trade.of(plan.choice.situation, 1.0), plan.horizon, []
+    assert horizon is not None
+    for run in runs:
+        half = len(run.loss) // 2
+        first, second = (trade.score(PartOfRounds.of(run, *ends))[2] for ends in ((0, half), (half, None)))
+        costs.append((half * first + (horizon - half) * second) / horizon)
+    return float(np.mean(costs))
 
 
 @pytest.mark.usefixtures("unmixed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from types import SimpleNamespace
 
@@ -106,6 +106,44 @@ def test_a_run_costs_what_its_second_half_costs() -> None:
     assert (cost.own_loss, cost.own_violation) == (1.0, 2.0)
     later = trade.steady(SimpleNamespace(loss=loss, constraints=g, equalities=np.zeros((100, 0))), 25)
     assert later.own_loss == pytest.approx((-25 * 100 + 50) / 75) and later.own_violation == 0
+
+
+def test_a_bad_beginning_counts_once_and_its_end_for_all_rounds_to_come() -> None:
+    """A rule that loses 1,000 before it comes to rest at 1 costs less than one that rests at 2 from 1,000 more rounds on."""
+    trade = Trade.of(on_data().choice.situation, 1.0)
+
+    def cost(rounds: int | None, *values: tuple[float, int]) -> float:
+        loss = np.concatenate([np.full(n, x) for x, n in values])
+        empty = np.zeros((len(loss), 0))
+        run = SimpleNamespace(loss=loss, constraints=np.full((len(loss), 1), -1.0), equalities=empty)
+        return trade.projected(run, rounds).value * trade.loss_unit
+
+    bad, steady = ((20.0, 50), (1.0, 50)), ((2.0, 100),)
+    assert cost(None, *bad) == pytest.approx(1) and cost(None, *steady) == pytest.approx(2)
+    assert cost(1000, *bad) == pytest.approx((20 * 50 + 950) / 1000) and cost(1000, *steady) == pytest.approx(2)
+    assert cost(800, *bad) > cost(800, *steady) and cost(40, *bad) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("less", "kept"), [(0.01, True), (0.5, False), (-0.5, True)])
+def test_the_default_stays_where_another_gains_what_chance_may_show(
+    less: float, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losses of 200 rounds with noise of 1: 0.01 less a round in their mean is chance, 0.5 is none."""
+    monkeypatch.setattr(pilot_module, "usual_seconds", lambda program, rounds: 0.0)
+    s, noise = on_data().choice.situation, np.random.default_rng(3).normal(0, 1, (2, 200))
+
+    def plan(loss: np.ndarray) -> SimpleNamespace:
+        parts = {"constraints": np.full((200, 1), -1.0), "equalities": np.zeros((200, 0))}
+        return SimpleNamespace(
+            program=None, run=lambda data, seed: SimpleNamespace(loss=loss, problem=s.canonical, **parts)
+        )
+
+    losses = {"default": noise[0] - noise[0].mean(), "other": noise[1] - noise[1].mean() - less}
+    plans = {(name, False): partial(plan, loss) for name, loss in losses.items()}
+    data = oco.evaluation.data.load_data(s.canonical, rounds(0), seed=0).first(200)
+    pilots = pilot_module.pilot(plans, data, (0,), s, 1.0, "drawn", default="default")
+    assert (pilots.order[0] == "default") is kept
+    assert ("chance may show" in pilots.why("default")) is (kept and less > 0)
 
 
 def test_pilots_are_planned_by_a_model_of_costs_and_not_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:

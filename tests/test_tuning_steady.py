@@ -19,7 +19,7 @@ from oco.compiler.selection.variants import variants
 from oco.compiler.selection.verdicts import Informativeness
 from oco.compiler.theory.theorems import Free
 from oco.dsl.load import parse
-from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
+from oco.evaluation.cost import PartOfRounds, SteadyCost, Trade
 from oco.evaluation.data import Data
 from oco.evaluation.tuning import SearchSpace, TriedConstants, Tuning, tune
 
@@ -130,7 +130,7 @@ def test_a_default_that_cannot_run_is_replaced() -> None:
 def test_costs_of_rounds_add_up_to_the_cost(seed: int) -> None:
     """Inequalities each round and on average, broken and not, and equalities of both signs; one that does not count."""
     rng = np.random.default_rng(seed)
-    run = LaterRounds(rng.normal(0, 1, 50), rng.normal(0, 1, (50, 5)), rng.normal(0, 1, (50, 2)))
+    run = PartOfRounds(rng.normal(0, 1, 50), rng.normal(0, 1, (50, 5)), rng.normal(0, 1, (50, 2)))
     units = np.array([2.0, 0.0, 1.0, 0.5, 3.0, 1.0, 4.0])
     trade = Trade(np.array([True, True, False, False, True]), 2.0, units, 0.7)
     assert trade.each(run).mean() == pytest.approx(trade.score(run)[2], abs=1e-12)

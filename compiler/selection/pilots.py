@@ -10,10 +10,10 @@ WITH_LEAST = "with those of the least guarantee"
 
 @dataclass(frozen=True)
 class PilotResult:
-    """One algorithm over all seeds: means a round, in the second half of the rounds, of the normalized loss and violation, and of
-    their weighted sum.
+    """One algorithm over all seeds: means a round of the normalized loss and violation, and of their weighted sum, as they would be at the
+    horizon: the first half of the rounds once, the second half for all others.
 
-    `behind` is how much the sum is above the best run's in the mean, `error` the standard error of that difference, seed by seed.
+    `behind` is how much the sum is above the first run's in the mean, `error` the standard error of that difference by blocks of rounds.
     `plain`: with the paper's constants on the problem without units, else with those that make the guarantee least. `grows`: a constraint
     on average without a penalty was broken in the second half of the rounds, whatever was saved before.
     """
@@ -75,9 +75,12 @@ class Pilots:
             return (
                 "in the pilot runs its violation grew to the end, and the model states no penalty that would weigh it"
             )
+        if algorithm != self.order[0] and result.behind < 0:
+            return f"in the pilot runs it cost {-result.behind:.3g} a round less, which chance may show"
         if algorithm != self.order[0]:
             return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
-        runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}, judged on the second half"
+        runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
+        runs = f"{runs}, the second half of which counts for all rounds to come"
         message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
         vacuous = "every guarantee is vacuous at this horizon" if promised else "nothing is promised"
         chosen = f"{vacuous}, so it is chosen by pilot, on"
@@ -86,7 +89,11 @@ class Pilots:
         alone = alone if promised else "it is the only one that can run here, without a promise. It cost on"
         alone = "no other one was tried. It cost on" if self.left_out else alone
         first = f"{chosen if len(self.order) > 1 else alone} {runs}: {message}"
-        return "; ".join(filter(None, (first, self._left(), self._taken(), self._hint())))
+        return "; ".join(filter(None, (first, self._by_chance(), self._left(), self._taken(), self._hint())))
+
+    def _by_chance(self) -> str:
+        less = [r.algorithm for r in self.results if r.behind < 0]
+        return f"that {' and '.join(less)} cost less there, chance may show" if less else ""
 
     def _left(self) -> str:
         if not self.left_out:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import situation
+from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 import oco
@@ -97,7 +98,7 @@ def test_what_chance_may_gain_is_not_taken(gain: float, is_taken: bool) -> None:
     assert (ttest_1samp(means, 0.0, alternative="less").pvalue < 0.01) == is_taken
     assert result.winner.held.value < result.default.held.value
     assert (result.best is result.winner) == is_taken and ("chance" in str(result)) != is_taken
-    assert result.error == pytest.approx(means.std(ddof=1) / np.sqrt(10))
+    assert result.by_chance == pytest.approx(student.ppf(0.99, 9) * means.std(ddof=1) / np.sqrt(10))
 
 
 def test_waves_are_no_gain() -> None:

@@ -65,12 +65,12 @@ class Interval:
     @property
     def least(self) -> float:
         """Smallest value of any entry."""
-        return float(np.min(self.lo))
+        return float(np.minimum.reduce(self.lo, axis=None))
 
     @property
     def greatest(self) -> float:
         """Largest value of any entry."""
-        return float(np.max(self.hi))
+        return float(np.maximum.reduce(self.hi, axis=None))
 
     @property
     def magnitude(self) -> Array:

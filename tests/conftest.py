@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
+from hypothesis.internal.entropy import deterministic_PRNG
 
 from oco import tuning
 
@@ -39,10 +40,17 @@ of all modules takes each process three seconds."""
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(NEW_OBJECTS, NEVER)
+    with deterministic_PRNG():  # the first one searches all objects for garbage: here they are few
+        pass
 
 
 def pytest_collection_finish() -> None:
     """Keep what collection made out of every search for garbage: it stays to the end."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Leave what is there at the end to go with the process: the last search for garbage takes seconds."""
     gc.freeze()
 
 

@@ -21,11 +21,11 @@ from oco.dsl.text.formatter import format_text
 from oco.evaluation.report.verdict import kept_constraints
 from oco.evaluation.summary import summarize
 
-T = 300
+T = 200
 TEXT = """\
 model reserve
 
-horizon T = 300
+horizon T = 200
 
 decision p[2] in box(0, 40)
 
@@ -57,7 +57,7 @@ def plan_of(text: str = TEXT) -> Any:
 def test_text_and_builder_say_the_same() -> None:
     model = oco.parse(TEXT)
     assert oco.parse(model.to_oco()) == model and "in 90% of rounds" in model.to_oco()
-    m = oco.Model("reserve", horizon=300)
+    m = oco.Model("reserve", horizon=200)
     p = m.decision("p", 2, domain=oco.box(0, 40))
     need = m.context("need", 2, bounds=(0, 9))
     price, calls = m.stream("price", 2, bounds=(-9, 9)), m.stream("calls", 2, bounds=(0, 12))

@@ -94,15 +94,15 @@ def test_decisions_do_not_run_after_averages_of_what_has_no_lasting_differences(
     text = """\
 model returns
 horizon T = 200
-decision x[8] in simplex()
-stream r[8] in [0.5, 1.5]
+decision x[4] in simplex()
+stream r[4] in [0.5, 1.5]
 minimize sum_squares(x) - 0.01 * (r @ x)
 subject to
     lost: r @ x >= 0.999  in 80% of rounds
 """
-    r = np.clip(1 + 0.02 * np.random.default_rng(8).standard_normal((200, 8)), 0.5, 1.5)
+    r = np.clip(1 + 0.02 * np.random.default_rng(8).standard_normal((200, 4)), 0.5, 1.5)
     trace = oco.compile(oco.parse(text)).run({"r": r}, backend="c")
-    assert np.abs(trace.decisions[20:] - 1 / 8).max() <= 0.05
+    assert np.abs(trace.decisions[20:] - 1 / 4).max() <= 0.05
 
 
 def test_streams_and_labels_whose_names_add_up_alike_have_averages_of_their_own() -> None:

@@ -220,7 +220,7 @@ def test_what_flows_move_beside_their_own_store() -> None:
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("text", [RIVER, pytest.param(SHOPS, marks=pytest.mark.thorough)])
 def test_c_decides_as_numpy_does(text: str) -> None:
-    plan, T = plan_of(text), 30
+    plan, T = plan_of(text), 26
     rng = np.random.default_rng(2)
     data = {"price": prices(T, 8), "rain": rained(T, 9), "sales": rng.gamma(9, 5, (T, 2))}
     learners = [plan.learner(backend=b) for b in ("numpy", "c")]

@@ -53,7 +53,7 @@ subject to
     reserve: sum(p) >= 1.1 * need + calls    in 99% of rounds
     served:  calls - 4 * sum(log1p(p)) <= 0  each round, penalty 50
 """
-T = 16
+T = 8
 
 
 @pytest.fixture(scope="module")

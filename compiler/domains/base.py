@@ -48,7 +48,7 @@ class Domain(ABC):
     kind: ClassVar[str]
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))

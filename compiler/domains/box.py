@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -81,11 +82,11 @@ class Box(Domain):
     def rescaled(self, origin: Floats, unit: float) -> Box:
         return Box(self.shape, (self.lo - origin) / unit, (self.hi - origin) / unit)
 
-    @property
+    @cached_property
     def lower(self) -> Floats:
         return np.broadcast_to(self.lo, self.shape)
 
-    @property
+    @cached_property
     def upper(self) -> Floats:
         return np.broadcast_to(self.hi, self.shape)
 

@@ -74,6 +74,9 @@ class _Machine:
 
     def equation(self, e: Equation, env: Environment) -> tuple[Any, ...]:
         args = tuple([_read(a, env) for a in e.args])
+        if e.op in OPS:
+            value = OPS[e.op].value(args, dict(e.attrs))
+            return tuple(value) if len(e.outs) > 1 else (value,)
         match e.op:
             case "call":
                 return self.call(self.functions[e.attr("function")], args)
@@ -93,8 +96,7 @@ class _Machine:
             case "map":
                 made = [self.block(e.blocks[0], row, env) for row in zip(*args, strict=True)]
                 return tuple(map(np.stack, zip(*made, strict=True)))
-        value = OPS[e.op].value(args, dict(e.attrs))
-        return tuple(value) if len(e.outs) > 1 else (value,)
+        raise InternalError(f"there is no operation {e.op}")
 
 
 def _left_behind(values: tuple[Any, ...], following: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -86,7 +86,7 @@ class Op:
 
     def value(self, args: Iterable[Any], attrs: Mapping[str, Any]) -> Any:
         """Value at NumPy arrays, in whatever order it adds up."""
-        return self.meaning(*args, **{name: attrs[name] for name in self.attrs})
+        return self.meaning(*args, **{name: attrs[name] for name in self.attrs}) if self.attrs else self.meaning(*args)
 
     @property
     def pointwise(self) -> bool:

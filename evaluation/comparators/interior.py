@@ -66,8 +66,10 @@ class Residual:
     @property
     def infeasible(self) -> Array:
         """Largest entry of each member besides mu (B,)."""
-        parts = (self.dual, self.primal, self.equal)
-        return np.asarray(np.max([np.abs(p).max(axis=1, initial=0.0) for p in parts], axis=0))
+        dual, primal, equal = (
+            np.maximum.reduce(np.abs(p), axis=1, initial=0.0) for p in (self.dual, self.primal, self.equal)
+        )
+        return np.asarray(np.maximum(np.maximum(dual, primal), equal))
 
     @property
     def size(self) -> Array:
@@ -222,7 +224,7 @@ def _step_length(v: Iterate, d: Iterate, low: Array, high: Array, share: float) 
     """Longest step up to 1 after which slacks and multipliers keep 1 - share of themselves."""
     fastest = np.zeros(len(v.x))
     for value, change in ((v.s, d.s), (v.lam, d.lam), (v.z, d.z), (v.w, d.w), (low, d.x), (high, -d.x)):
-        fastest = np.maximum(fastest, np.max(-change / value, axis=1, initial=0.0))
+        fastest = np.maximum(fastest, np.maximum.reduce(-change / value, axis=1, initial=0.0))
     return np.where(fastest > share, share / np.maximum(fastest, 1e-300), 1.0)
 
 

@@ -38,7 +38,7 @@ from oco.compiler.algorithms.stored_value import AHEAD, GOLDEN
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import KNOTS, has_curvature, knot_names, slope_name, stores, valued
 
 SHARES = (np.arange(21) + 0.5) / 21
@@ -91,8 +91,7 @@ class PositionValue:
         if not self.stores:
             return {}
         m, t = self.size, self.t
-        return {
-            **self.costs.init(),
+        own = {
             SLOPES: t.zeros((m,)),
             DROPS: t.zeros((KNOTS, m)),
             KINKS: t.zeros((KNOTS, m)),
@@ -102,6 +101,7 @@ class PositionValue:
             SIZE: t.zeros((m,)),
             SHAPE: t.broadcast(t.constant(NORMAL, "normal", "quantiles of a normal distribution"), (m, NORMAL.size)),
         }
+        return joined(self.costs.init(), own)
 
     def viewed(self, p: Problem, state: State) -> Problem:
         """View `p` of the round with a loss that is less the value of what is ordered."""

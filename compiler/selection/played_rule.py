@@ -132,7 +132,10 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
 
 
 class Layout:
-    """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
+    """Layout of points as fields of a state: an array for each decision, or several for one that is kept as factors.
+
+    A model with one decision has its fields under the symbols themselves.
+    """
 
     def __init__(self, t: Tracer, spec: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t

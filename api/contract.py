@@ -169,7 +169,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "model": self_contained(plan.model).to_oco(),
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
-        "mode": plan.mode,
+        "mode": str(plan.mode),
         "tradeoff": plan.tradeoff,
         **effort,
         **({"certify": plan.certify} if plan.certify else {}),

@@ -14,7 +14,7 @@ from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.mixed_units import mixed_units
 from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.selection.horizons import short_horizon
-from oco.compiler.selection.modes import LEAST
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.plan import explain_choice
 from oco.dsl.diagnostics import Diagnostic, OcoError, contained
 from oco.dsl.lint.text_rules import TEXT_RULES, apart, fixed, lint_text
@@ -26,8 +26,6 @@ from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.data import load_data
 from oco.evaluation.spare_limits import spare_limits
 
-MOST_PASSES = 100
-"""Times that fixes are made, and the text is linted anew: leaving a name out may leave another without a use."""
 COMPARATOR_SECONDS = 10.0
 """Time of each of the best decisions of the data."""
 
@@ -94,7 +92,7 @@ def _deeper(model: Model, wanted: frozenset[str], source: Any, effort: float) ->
     problem = canonical(model)
     data = None if source is None else load_data(problem, source)
     seen = None if data is None else {s.name: data.array(s.name) for s in problem.streams}
-    choice = explain_choice(problem, LEAST, effort=effort) if "OCO635" in wanted else None
+    choice = explain_choice(problem, Mode.LEAST, effort=effort) if "OCO635" in wanted else None
     if choice is None or seen is not None:
         yield from check_canonical(model, problem, seen, budget=SearchBudget(effort)).warnings
     if choice is not None:
@@ -109,18 +107,19 @@ def _deeper(model: Model, wanted: frozenset[str], source: Any, effort: float) ->
 def repaired(written: ModelText, codes: Iterable[str] = tuple(RULES)) -> tuple[ModelText, int]:
     """Text after the fixes of all its warnings, and how many warnings were fixed. A fix after which the text is no model is left out.
 
+    The text is linted anew after fixes, since one that leaves a name out may leave another without a use. Each makes it shorter, so that
+    they end.
+
     Raises OcoError where the model is wrong.
     """
-    wanted, count = frozenset(codes), 0
-    for _ in range(MOST_PASSES):
-        warnings = apart(lint_text(written.source, written.model(), wanted))
+    wanted, count, improved = frozenset(codes), 0, True
+    while improved:
+        warnings, improved = apart(lint_text(written.source, written.model(), wanted)), False
         for chosen in (warnings, *([d] for d in warnings)):
             changed = written.with_text(fixed(written.source.text, chosen))
-            if chosen and _is_model(changed):
-                written, count = changed, count + len(chosen)
+            if len(changed.source.text) < len(written.source.text) and _is_model(changed):
+                written, count, improved = changed, count + len(chosen), True
                 break
-        else:
-            break
     return written, count
 
 

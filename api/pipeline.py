@@ -166,19 +166,19 @@ def planned(
     `compile`.
     """
     from oco.compiler.problem.canonical import Canonical, canonical
-    from oco.compiler.selection.modes import LEAST
+    from oco.compiler.selection.modes import Mode
     from oco.compiler.selection.plan import compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
     from oco.tuning import PILOT_SECONDS, piloted, rounds_given, tuned
 
-    kind = LEAST if settings is None else settings
+    kind = Mode.LEAST if settings is None else settings
     with contained("compiling this model"):
         problem = problem if isinstance(problem, Canonical) else canonical(problem)
         seen = None if data is None else rounds_given(problem, data, seed)
         plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort, seen=seen), backend)
         check_overflow(plan)
-        if plan.mode != "paper":
+        if plan.mode is not Mode.PAPER:
             seconds = PILOT_SECONDS if budget is None else float(budget)
             plan = piloted(plan, data, seed, constants=settings is None, seconds=seconds)
         return tuned(plan, data, seed).plan if settings == "tuned" else plan

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.selection.choice import check_setting_names, named
-from oco.compiler.selection.modes import PLAIN
+from oco.compiler.selection.choice import named
+from oco.compiler.selection.modes import Mode
+from oco.compiler.selection.request import AlgorithmRequest
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
@@ -98,7 +99,7 @@ def jobs_for(
     takes = {a: {n: v for n, v in grid.items() if n == UNITS or n in SETTINGS.get(a, grid)} for a in algorithms}
     for name in grid:
         if not any(name in taken for taken in takes.values()):
-            check_setting_names({name: ""}, None, None)
+            AlgorithmRequest(given={name: ""}).check_names(None)
             raise fail("OCO702", f"none of {', '.join(algorithms)} has a setting `{name}`")
     return [job for a in algorithms for job in jobs_of([a], seeds, takes[a])]
 
@@ -121,7 +122,7 @@ def table_for(
         source = data if data.given else None
         plan = compile(model, None, tradeoff=tradeoff, data=source, seed=seeds[0], effort=effort, **options)
         names = [plan.algorithm if name is None else name for name in names]
-        extra = {plan.algorithm: {UNITS: "free"}} if plan.mode == PLAIN else {}
+        extra = {plan.algorithm: {UNITS: "free"}} if plan.mode is Mode.UNIT_FREE else {}
     jobs = jobs_for(list(filter(None, names)), seeds, grid)
     jobs = [replace(job, settings={**job.settings, **extra.get(job.algorithm, {})}) for job in jobs]
     return list({job.key: job for job in jobs}.values())

@@ -15,7 +15,7 @@ from oco.compiler.problem.stores import stores
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
-from oco.compiler.selection.modes import LEAST, PLAIN
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import explain_choice, plan_of
 from oco.compiler.selection.resolve_again import given_formulas
@@ -73,7 +73,7 @@ def piloted(
     if pilots.skipped and not vacuous:
         return plan
     choice = candidates.decided_by(pilots)
-    result = replace(plan.deciding(choice), mode=PLAIN if choice.policy.plain else plan.mode)
+    result = replace(plan.deciding(choice), mode=Mode.UNIT_FREE if choice.policy.mode is Mode.UNIT_FREE else plan.mode)
     return result if best is None else with_program_of(result, best)
 
 
@@ -130,13 +130,13 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
         return plan.choice, Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on"), None
     plan = replace(plan, choice=plan.choice.with_searched(PILOT_CANDIDATES if source is None else None))
     candidates = _tried(plan.choice, plan.choice.usable, source)
-    s, plain = plan.choice.situation, plan.choice.policy.plain
+    s, has_papers = plan.choice.situation, plan.choice.policy.mode is Mode.UNIT_FREE
     made: dict[Candidate, Callable[[], Plan]] = {}
     rounds = None if source is not None else data.first(PILOT_ROUNDS).rounds
     for v in candidates:
-        made[v.name, plain] = cache(partial(_for_pilot, plan, v, rounds))
+        made[v.name, has_papers] = cache(partial(_for_pilot, plan, v, rounds))
         if constants and v.informativeness is Informativeness.VACUOUS and v.best is not None and v.best.constants:
-            made[v.name, True] = cache(partial(_for_pilot, plan, plan.choice.plain(v), rounds))
+            made[v.name, True] = cache(partial(_for_pilot, plan, plan.choice.with_papers_constants(v), rounds))
     first = data.first(PILOT_ROUNDS if source is None else _pilot_rounds(data, made, seconds))
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
     mixture = next((v.name for v in candidates if v.algorithm.mixes), "")
@@ -147,7 +147,7 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
     beside_it = None if own is None else _for_pilot(plan, own, rounds)
     if beside_it is not None and len(seeds) * usual_seconds(beside_it.program, first.rounds) <= BESIDE_SECONDS:
         result = replace(result, literal=beside(result, beside_it, first, seeds, s, plan.tradeoff))
-    return plan.choice, result, made[result.results[0].algorithm, result.results[0].plain]()
+    return plan.choice, result, made[result.results[0].algorithm, result.papers_constants]()
 
 
 def _for_pilot(plan: Plan, verdict: Verdict, rounds: int | None) -> Plan:
@@ -198,7 +198,7 @@ def explained(
     seconds: float = PILOT_SECONDS,
 ) -> Choice:
     """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
-    kind = LEAST if settings is None else settings
+    kind = Mode.LEAST if settings is None else settings
     if data is None:
         problem, seen = canonical(model), None
     else:
@@ -209,8 +209,8 @@ def explained(
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, choice.usable, data):
         return choice
-    plan = Plan.of(plan_of(choice, problem, kind, tradeoff=tradeoff))
-    return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
+    plan = Plan.of(plan_of(choice, problem, kind))
+    return plan.choice if plan.mode is Mode.PAPER else piloted(plan, data, seed, settings is None, seconds).choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ def own_space(plan: Plan) -> SearchSpace:
     """Constants of the plan, with its starts."""
     from oco.evaluation.tuning import SearchSpace
 
-    return SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)
+    return SearchSpace(plan, plan.free, starts_of(plan.choice), plan.allows)
 
 
 def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
@@ -299,7 +299,7 @@ def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, fl
     assert winner is not None
     message = replace(winner, reason=f"its settings are tuned on pilot rounds: {why}", best=None)
     choice = replace(chosen.choice, verdicts=(message, *chosen.choice.verdicts[1:]))
-    return replace(plan, choice=choice, mode="tuned", given=dict(given))
+    return replace(plan, choice=choice, mode=Mode.TUNED, given=dict(given))
 
 
 def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:

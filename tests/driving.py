@@ -18,6 +18,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
 from oco.compiler.selection.choice import choose
 from oco.compiler.selection.plan import Plan
+from oco.compiler.selection.request import AlgorithmRequest
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.load import parse
 
@@ -55,8 +56,8 @@ def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = N
 @lru_cache(maxsize=32)
 def _planned(text: str, name: str, settings: tuple[tuple[str, str | float], ...]) -> Plan:
     s, given = situation(text), dict(settings)
-    choice = choose(s, name, given)
-    return Plan(s.canonical.model, choice.played.canonical.standing, s.facts, choice, "paper", given)
+    choice = choose(s, AlgorithmRequest(name, given))
+    return Plan(s.canonical.model, choice.played.canonical.standing, s.facts, choice, given=given)
 
 
 @lru_cache(maxsize=32)

@@ -26,8 +26,10 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.problem.calculus import vector_jacobian
-from oco.compiler.selection.choice import Applicability, Policy, choose
+from oco.compiler.selection.choice import Applicability, choose
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.plan import analyzed, plan_of
+from oco.compiler.selection.request import AlgorithmRequest, Policy
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import constant
@@ -85,8 +87,8 @@ def models_of(algorithm: str, few: int) -> list[str]:
 def plan_with(name: str, algorithm: str) -> RunnablePlan:
     """Plan of an algorithm with the paper's constants on the problem without units: decisions move, and nothing is searched for."""
     s = situation_of(name)
-    choice = choose(s, algorithm, {}, None, Policy(True, plain=True))
-    return RunnablePlan.of(plan_of(choice, s.canonical, "unit-free", {}, 1.0), "numpy")
+    choice = choose(s, AlgorithmRequest(algorithm, policy=Policy(Mode.UNIT_FREE)))
+    return RunnablePlan.of(plan_of(choice, s.canonical, Mode.UNIT_FREE), "numpy")
 
 
 def rounds_of(plan: Any, count: int) -> Any:

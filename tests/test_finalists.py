@@ -13,7 +13,7 @@ from thorough import corners
 import oco
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.ir.symbolic import Symbol
-from oco.compiler.selection import choice, finalists
+from oco.compiler.selection import finalists, judging
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Verdict
@@ -162,12 +162,12 @@ def test_a_choice_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def searched(*args: Any, **options: Any) -> None:
         pytest.fail("searched")
 
-    monkeypatch.setattr(choice, "optimum", searched)
+    monkeypatch.setattr(judging, "optimum", searched)
     assert plan.guarantee is not None and plan.settings and plan.recipe is not None
     assert plan.warnings is not None and plan.program.entries
     for p in (plan, named):
         assert {v.name for v in p.verdicts} == {a.name for a in ALGORITHMS}
-        assert p.choice.usable is not None and p.choice.candidates is not None
+        assert p.choice.usable is not None and p.choice.played is not None
         assert p.explain() and p.to_json()
 
 

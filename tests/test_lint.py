@@ -44,6 +44,16 @@ def test_the_page_lists_every_rule_with_what_it_reads() -> None:
     assert dict(rows) == {code: str(reads).split()[-1] for code, reads in RULES.items()}
 
 
+def test_the_page_calls_every_rule_by_its_title() -> None:
+    """More may follow behind the title."""
+    page = (ROOT / "docs/lint.md").read_text(encoding="utf-8")
+    words = dict(re.findall(r"^\| (OCO\d{3}) \| (.*?) \|", page, re.MULTILINE))
+    others = {
+        code: CODES[code].title for code in RULES if not re.match(rf"{re.escape(CODES[code].title)}\b", words[code])
+    }
+    assert not others
+
+
 @pytest.mark.parametrize("code", [c for c, row in CODES.items() if row.stage is Stage.LINT])
 def test_example_provokes_its_code_and_no_other(code: str) -> None:
     assert set(codes(CODES[code].example, frozenset(RULES) if code == "OCO635" else CHEAP)) == {code}

@@ -18,7 +18,7 @@ from thorough import turns
 
 from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.selection.choice import judge
+from oco.compiler.selection.judging import judge
 from oco.compiler.selection.plan import Plan as CompiledPlan
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
@@ -223,11 +223,11 @@ def test_forms(constraint: str, form: MemoryForm | None, inner: bool) -> None:
 def test_what_cannot_be_kept_is_refused_with_its_reason() -> None:
     text = CASES["fixed"].text().replace("sum(x) <= 0.2", "c @ x <= 0.2")
     verdict = judge(
-        next(v.algorithm for v in compile_plan(parse(text)).verdicts if v.name == "nested"), situation(text), {}
+        next(v.algorithm for v in compile_plan(parse(text)).verdicts if v.name == "nested"), situation(text)
     )
     assert any("is not monotone in `c` over the domain" in r for r in verdict.reasons)
     mean = CASES["additive, affine"].text().replace("each round", "on average")
-    verdict = judge(verdict.algorithm, situation(mean), {})
+    verdict = judge(verdict.algorithm, situation(mean))
     assert any("binds on average" in r for r in verdict.reasons)
 
 

@@ -47,8 +47,8 @@ def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode
     plan = plan_for(text)
     pilots = plan.choice.pilots
     assert pilots is not None and plan.mode == mode and pilots.results[0].algorithm == plan.algorithm
-    assert (pilots.results[0].plain, plan.choice.policy.plain) == (mode == "unit-free",) * 2
-    assert {r.plain for r in pilots.results} == {True, False}
+    assert pilots.papers_constants == (mode == "unit-free") and plan.choice.policy.mode == mode
+    assert {r.papers_constants for r in pilots.results} == {True, False}
     for result in pilots.results:
         assert result.cost == pytest.approx(cost_of(result, text), rel=1e-12)
     assert pilots.results[0].cost == min(r.cost for r in pilots.results)
@@ -59,7 +59,7 @@ def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode
 
 def cost_of(result: PilotResult, text: str) -> float:
     """Cost a round at the horizon, of the runs of a plan that is asked for by name: the first half once, the second for all the others."""
-    plan = plan_for(text, result.algorithm, "unit-free" if result.plain else "optimal")
+    plan = plan_for(text, result.algorithm, "unit-free" if result.papers_constants else "optimal")
     runs = [plan.run(load_data(plan.canonical, None, seed=k), seed=k) for k in (0, 1)]
     trade, horizon, costs = Trade.of(plan.choice.situation, 1.0), plan.horizon, []
     assert horizon is not None
@@ -76,7 +76,11 @@ def test_what_is_asked_for_is_what_is_taken() -> None:
     least, plain = (plan_for(text, settings=kind) for kind in ("optimal", "unit-free"))
     for plan in (least, plain):
         pilots = plan.choice.pilots
-        assert pilots is not None and {r.plain for r in pilots.results} == {plan is plain} and pilots.literal is None
+        assert (
+            pilots is not None
+            and {r.papers_constants for r in pilots.results} == {plan is plain}
+            and pilots.literal is None
+        )
     assert least.mode == "optimal" and least.choice.winner is not None and least.choice.winner.best is not None
     assert plain.mode == "unit-free" and plain.choice.winner is not None and plain.choice.winner.best is None
     named = plan_for(text, "coldq")

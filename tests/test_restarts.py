@@ -16,7 +16,8 @@ from thorough import corners
 import oco
 from oco.backends.python.state_file import pack
 from oco.backends.registry import restored
-from oco.compiler.selection.choice import Choice, judge, named
+from oco.compiler.selection.choice import Choice, named
+from oco.compiler.selection.judging import judge
 from oco.compiler.selection.plan import Plan, compile_plan
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
@@ -93,7 +94,7 @@ FROM_CENTRE = {("mirror-prox", STILL), ("mirror-descent", STILL), ("oeg", FREE)}
 def alone(text: str, name: str) -> Plan:
     """The plan of an algorithm, without a word on the others."""
     s = situation(text)
-    verdict = replace(judge(named(name), s, {}), applicability=Applicability.CHOSEN)
+    verdict = replace(judge(named(name), s), applicability=Applicability.CHOSEN)
     return Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True))
 
 

@@ -19,10 +19,12 @@ from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.ir.symbolic_form import exact, quotient
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
-from oco.compiler.selection.choice import PAPER, Policy, judge
 from oco.compiler.selection.explain import explain_data, explain_text
 from oco.compiler.selection.frontier import frontier_text
+from oco.compiler.selection.judging import judge
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.request import AlgorithmRequest, Policy
 from oco.compiler.selection.resolve_again import in_its_units
 from oco.compiler.theory.line_search import least, stationary
 from oco.compiler.theory.objective import normalized_sum, terms
@@ -34,6 +36,7 @@ from oco.dsl.model import Model
 EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = ("tracking", "online_qp", "portfolio", "blind_pricing", "matrix_completion", "job_scheduling", "datacenter")
 
+LEAST = AlgorithmRequest(policy=Policy(Mode.LEAST))
 PLAIN = "model m\nhorizon T = 400\ndecision x[3] in box(-1, 1)\nstream p[3] in [-1, 1]\nminimize 5 * p @ x\n"
 CAPPED = PLAIN + "subject to\n    cap: x[0] + x[1] - 0.5 <= 0    each round\n"
 
@@ -64,7 +67,7 @@ def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
     s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
     compared = 0
     for a in ALGORITHMS:
-        paper, best = judge(a, s, {}, None, PAPER), judge(a, s, {}, None, Policy(True))
+        paper, best = judge(a, s), judge(a, s, LEAST)
         if paper.guarantee is None or best.best is None or best.best.least is None:
             continue
         literal = normalized_sum(s, paper.guarantee, 1.0)
@@ -97,7 +100,7 @@ def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: i
     problem = canonical(parse(ON_AVERAGE.format(n=n, right=right, T=T)))
     s, compared = Situation(problem, check(problem.model), T), 0
     for a in ALGORITHMS[[a.name for a in ALGORITHMS].index("dpp") % step :: step]:
-        paper, best = judge(a, s, {}, None, PAPER), judge(a, s, {}, None, Policy(True))
+        paper, best = judge(a, s), judge(a, s, LEAST)
         if paper.guarantee is None or best.guarantee is None:
             continue
         for usual, found in zip(paper.guarantee.bounds, best.guarantee.bounds):
@@ -111,7 +114,7 @@ def test_a_best_value_that_is_known_as_a_formula_is_best(name: str, situations: 
     """No other guess gives a smaller sum, with the other settings as they are."""
     compared = 0
     for a in ALGORITHMS:
-        v = judge(a, situations[name], {}, None, Policy(True))
+        v = judge(a, situations[name], LEAST)
         if v.theorem is None or not v.theorem.best or v.best is None or v.best.least is None:
             continue
         s = in_its_units(situations[name], v)

@@ -15,7 +15,8 @@ from driving import Run, plan_of, situation, solve
 from thorough import corners, thorough
 
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.selection.choice import PAPER, judge, named
+from oco.compiler.selection.choice import named
+from oco.compiler.selection.judging import judge
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.dsl.load import parse
 
@@ -173,7 +174,7 @@ def with_ellipse(line: str) -> str:
 )
 def test_kinks_are_refused_with_a_way_out(kinked: str, fix: str, mended: str) -> None:
     def verdict(line: str) -> Verdict:
-        return judge(named("coldq"), situation(with_ellipse(line)), {}, None, PAPER)
+        return judge(named("coldq"), situation(with_ellipse(line)))
 
     refused = verdict(kinked)
     assert refused.applicability is Applicability.REFUSED and [
@@ -191,13 +192,10 @@ def test_kinks_are_refused_with_a_way_out(kinked: str, fix: str, mended: str) ->
     ],
 )
 def test_many_pieces_of_kinks_are_for_who_asks_for_the_algorithm(many: str, fewer: str) -> None:
-    refused = judge(named("coldq"), situation(with_ellipse(many)), {}, None, PAPER)
+    refused = judge(named("coldq"), situation(with_ellipse(many)))
     assert "300 pieces of kinks in `ellipse`, more than 256" in refused.reasons[0]
     assert "smooth the kinks" in refused.fix and "by its name" in refused.fix
-    assert (
-        judge(named("coldq"), situation(with_ellipse(fewer)), {}, None, PAPER).applicability
-        is not Applicability.REFUSED
-    )
+    assert judge(named("coldq"), situation(with_ellipse(fewer))).applicability is not Applicability.REFUSED
 
 
 PIECEWISE: dict[str, Callable[[Array, cp.Variable], cp.Expression]] = {
@@ -249,7 +247,7 @@ def test_the_facts_say_what_a_penalized_step_costs(domain: str, line: str, words
     plan = plan_of(text, "coldq")
     assert words in plan.facts["domain.penalized_step"].value
     assert bool(re.search(r"float64\[[45]\] = solve\(", str(plan.program))) == ("unknowns" in words or rank == 2)
-    penalized, free = (judge(named(name), situation(text), {}, None, PAPER) for name in ("coldq", "ofw-tvc"))
+    penalized, free = (judge(named(name), situation(text)) for name in ("coldq", "ofw-tvc"))
     assert penalized.cost_rank == penalized.algorithm.cost_rank + rank and free.inner_cost == 0
 
 

@@ -14,9 +14,11 @@ from thorough import corners
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
-from oco.compiler.selection.choice import Policy, choose
+from oco.compiler.selection.choice import choose
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.plan import Plan as CorePlan
 from oco.compiler.selection.plan import compile_plan
+from oco.compiler.selection.request import AlgorithmRequest, Policy
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import along
 from oco.compiler.theory.theorems import Situation
@@ -168,8 +170,9 @@ def problem_of(world: str, u: Units) -> tuple[Model, Situation]:
 def planned(world: str, name: str, u: Units, searched: bool = True) -> Plan:
     model, s = problem_of(world, u)
     algorithm, *oracle = name.split()
-    choice = choose(s, algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(True, plain=not searched))
-    return Plan.of(CorePlan(model, s.canonical.standing, s.facts, choice, "optimal" if searched else "unit-free"))
+    mode = Mode.LEAST if searched else Mode.UNIT_FREE
+    choice = choose(s, AlgorithmRequest(algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(mode)))
+    return Plan.of(CorePlan(model, s.canonical.standing, s.facts, choice, mode))
 
 
 @cache

@@ -17,15 +17,18 @@ import oco
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
-from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.choice import Choice, choose
+from oco.compiler.selection.judging import judge
+from oco.compiler.selection.modes import Mode
 from oco.compiler.selection.plan import Plan
+from oco.compiler.selection.request import AlgorithmRequest, Policy
 from oco.compiler.selection.verdicts import Applicability
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.load import parse
 from oco.tuning import using_line
 
-PLAIN = Policy(optimal=True, plain=True)
+UNIT_FREE = Policy(Mode.UNIT_FREE)
 """Constants are given here, so that nothing is searched."""
 
 
@@ -58,12 +61,12 @@ def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
     spoken = algorithm.theorems[theorem]
     for world in worlds_of(name, theorem):
         s = situation(world)
-        found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN, asked=True)
+        found = judge(replace(algorithm, theorems=(spoken,)), s, AlgorithmRequest(name, spoken.words, None, UNIT_FREE))
         if found.applicability is Applicability.APPLICABLE and found.guarantee is not None:
             verdict = replace(found, algorithm=algorithm, applicability=Applicability.CHOSEN)
             yield (
                 world,
-                Plan(s.canonical.model, s.canonical.standing, s.facts, Choice(s, (verdict,), True, policy=PLAIN)),
+                Plan(s.canonical.model, s.canonical.standing, s.facts, Choice(s, (verdict,), True, policy=UNIT_FREE)),
             )
 
 
@@ -90,7 +93,8 @@ def test_the_line_gives_the_same_settings(name: str, theorem: int, worlds: int) 
         line = using_line(name, plan.given_constants(numbers))
         using = parse(f"{text_of(world)}{line}\n").using
         assert using is not None
-        written = choose(plan.choice.situation, using.algorithm, dict(using.settings), using.span, Policy(optimal=True))
+        request = AlgorithmRequest(using.algorithm, dict(using.settings), using.span, Policy(Mode.LEAST))
+        written = choose(plan.choice.situation, request)
         wanted = plan.with_constants(numbers)
         assert written.winner is not None and wanted.choice.winner is not None
         assert formulas_of(written.winner.settings) == formulas_of(wanted.settings), (world, line)

@@ -13,7 +13,8 @@ from projection_free_cases import CASES, LIVELY, Array, model_of, rounds_of
 
 import oco
 from oco.compiler.lowering.points import Geometry
-from oco.compiler.selection.choice import PAPER, judge, named
+from oco.compiler.selection.choice import named
+from oco.compiler.selection.judging import judge
 from oco.compiler.selection.plan import Plan, compile_plan
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
@@ -180,7 +181,7 @@ def test_the_written_module_draws_the_same_numbers(tmp_path: Path) -> None:
 
 def test_hypotheses() -> None:
     def verdict(text: str, name: str) -> Any:
-        return judge(named(name), situation(text), {}, None, PAPER)
+        return judge(named(name), situation(text))
 
     base = CASES["simplex"].text.format(feedback="").replace("<= 0.1", "<= 1")
     assert verdict(base, "bfw-tvc").applicability is not Applicability.REFUSED

@@ -14,8 +14,9 @@ from typing import Any
 
 from benchmarks.settings.problems import EXAMPLES, Problem, rounds_of
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.selection.choice import judge
+from oco.compiler.selection.judging import judge
 from oco.compiler.selection.plan import compile_plan
+from oco.compiler.selection.request import AlgorithmRequest
 from oco.compiler.selection.verdicts import Applicability
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import OcoError
@@ -153,7 +154,7 @@ def least_guarantee(plan: Plan, rounds: int) -> Plan:
     s, verdict = plan.choice.situation, plan.choice.winner
     assert verdict is not None
     far = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
-    found = judge(verdict.algorithm, far, {}, None, plan.choice.policy)
+    found = judge(verdict.algorithm, far, AlgorithmRequest(policy=plan.choice.policy))
     settled = plan.with_constants(None, rounds)
     return replace(
         settled, choice=replace(settled.choice, verdicts=(replace(found, applicability=Applicability.CHOSEN),))

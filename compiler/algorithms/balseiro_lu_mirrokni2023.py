@@ -43,7 +43,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.predicted_round import as_predicted, parts_of, picking, predicted_of
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.parts import TotalBudget
 from oco.compiler.problem.structure import is_affine
@@ -82,8 +82,8 @@ class Pacing:
         made = {}
         if is_predicted(p.spec.canonical):
             predictions = Predictions(p)
-            made = {"missed": p.tracer.zeros((predictions.count,)), **predictions.init()}
-        return {"x": start, "price": p.tracer.zeros((entries,)), **made, **kept_at_start(p, start)}
+            made = joined({"missed": p.tracer.zeros((predictions.count,))}, predictions.init())
+        return joined({"x": start, "price": p.tracer.zeros((entries,))}, made, kept_at_start(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

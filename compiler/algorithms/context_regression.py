@@ -13,7 +13,7 @@ from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.predicted_round import picking, predicted_of, within_ranges
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.limits import MOST_NUMBERS
 
@@ -67,7 +67,7 @@ class ContextRegression:
         """State before the first round."""
         zeros, width = self.t.zeros, self.width
         square = {"z": zeros((width,)), "C_zz": zeros((width, width)), "C_sz": zeros((self.size, width))}
-        return {**square, REGRESSED: zeros((self.size,)), MOMENTS: zeros((5, self.size))}
+        return joined(square, {REGRESSED: zeros((self.size,)), MOMENTS: zeros((5, self.size))})
 
     def predicted(self, state: State, mean: Value, last: Value) -> tuple[Value, State]:
         """Prediction (size,) of this round, whose contexts are known, and the state with it; `mean` and `last` are of the data before."""

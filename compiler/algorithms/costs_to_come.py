@@ -23,7 +23,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
@@ -114,7 +114,7 @@ class CostsToCome:
         """State before the first round."""
         rest: State = self.rest.init() if self.predicted else {}
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
-        return {**self.learned.init(), **rest, **unsure}
+        return joined(self.learned.init(), rest, unsure)
 
     def update(self, state: State, played: Point, slope: Point, unit_values: Value | None) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in

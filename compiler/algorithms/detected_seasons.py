@@ -1,7 +1,7 @@
-"""Seasons that are detected as rounds come, where stores look ahead and none is known: hours of a day are told apart by what they were.
+"""Seasons that are detected as rounds come, where stores look ahead and no season is known: averages tell the hours of a day apart.
 
-Of each entry of the data averages are kept at the phases of some usual seasons, beside the recent average of all rounds. It is predicted
-by the one whose errors were least on average so far; a longer season has to be better for sure.
+Averages of each entry of the data are kept at the phases of some usual seasons, beside the recent average of all rounds. The entry is
+predicted by the one of these that had the least error on average so far; a longer season has to be clearly better.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from oco.compiler.problem.margin_predictions import LEAST_SEASONS, SEASONS
 from oco.compiler.problem.stores import stores
 
 SURELY = 0.98
-"""Part of the least usual error so far that the error of a longer season has to be below: it takes as many rounds to learn."""
+"""Factor of the least usual error of shorter seasons below which that of a longer one has to be, which takes more rounds to learn."""
 ERROR_RATE, FORGETS = 0.02, 0.05
-"""Least rates at which usual errors and averages at the phases forget."""
+"""Least rates of the averages of errors, and of those of the data at a phase."""
 PHASES, MISSED = "phases", "missed"
 SYMBOLS = {
     PHASES: "averages of the data at the phases of the seasons that are tried",
@@ -30,14 +30,14 @@ SYMBOLS = {
 
 
 def seasons_tried(canonical: Canonical, season: int) -> tuple[int, ...]:
-    """Rounds of the seasons that a problem with stores tries: the known one, else none and usual ones that fit into the horizon."""
+    """Seasons, in rounds, that a problem with stores tries: the known one; else 1 (none) and usual ones that fit into the horizon."""
     if season > 1 or not stores(canonical):
         return (season,)
     return (1, *(k for k in SEASONS if canonical.horizon is None or LEAST_SEASONS * k <= canonical.horizon))
 
 
 def least_missed(errors: Value, choices: Sequence[Value]) -> Value:
-    """Choice of each entry with the least usual error, (..., n), of errors (choices, n): a later one where its error is less for sure."""
+    """Choice with the least usual error for each entry, (..., n), by errors (choices, n): a later one where its error is clearly less."""
     t, least, result = errors.tracer, errors[0], choices[0]
     for k, choice in enumerate(choices[1:], 1):
         better = errors[k] < SURELY * least
@@ -46,7 +46,7 @@ def least_missed(errors: Value, choices: Sequence[Value]) -> Value:
 
 
 class DetectedSeasons:
-    """State and prediction of `size` entries of data by the season that is detected for each of them."""
+    """State and prediction of `size` entries of data, each by the season that is detected for it."""
 
     def __init__(self, p: Problem, size: int) -> None:
         self.p, self.t, self.size = p, p.tracer, size
@@ -59,7 +59,7 @@ class DetectedSeasons:
         return {PHASES: zeros((self.begins[-1], self.size)), MISSED: zeros((1 + len(self.seasons), self.size))}
 
     def update(self, state: State, before: Value, after: Value, now: Value) -> tuple[Value, State]:
-        """Prediction (size,) of the next round that this decides, and the state that it comes from.
+        """Prediction (size,) of the round that this learner decides next, and the state after this one.
 
         before, after  recent averages without this round and with it
         now            data of this round

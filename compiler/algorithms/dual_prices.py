@@ -25,7 +25,7 @@ import numpy as np
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.objective import stated_prices
 from oco.dsl.expressions import changes
@@ -80,7 +80,7 @@ class DualPrices:
         if not self.some:
             return {}
         zeros = {n: self.t.zeros((self.N + self.M,)) for n in (PRICE, SQUARES, USED, LIMIT_SLOPES)}
-        return {**zeros, LOSS_SLOPES: self.t.lift(0.0)}
+        return joined(zeros, {LOSS_SLOPES: self.t.lift(0.0)})
 
     def update(self, state: State, x: Point, prices: Value) -> State:
         """State after the decision x of a round. prices (N,): of violations of the inequalities (`penalties`)."""

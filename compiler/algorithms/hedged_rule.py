@@ -34,7 +34,7 @@ from oco.compiler.lowering.predicted_round import (
     problem_of,
 )
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
+from oco.compiler.lowering.rule import State, array, flattened, joined, of_form, rows
 from oco.compiler.proximal.known_beside import beside_known, coupling
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
@@ -73,20 +73,20 @@ class Hedged:
         season = p.whole("season")
         solved = len(solving(canonical, season, is_curved(p)))
         count = len(gradients(canonical)) + solved
-        return {
-            "x": repeated(t, start, count),
-            **nothing_paid(p, count),
-            "S": t.zeros((count,)),
-            **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {}),
-            **DualPrices(p).init(),
-            **points_at_start(p, start),
-            **Predictions(p).init(),
-            **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
-            **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
-            **no_slopes(p),
-            **kept_at_start(p, start),
-            **first,
-        }
+        return joined(
+            {"x": repeated(t, start, count)},
+            nothing_paid(p, count),
+            {"S": t.zeros((count,))},
+            {"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {},
+            DualPrices(p).init(),
+            points_at_start(p, start),
+            Predictions(p).init(),
+            {MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {},
+            {LAST: repeated(t, start, count)} if canonical.moving is not None else {},
+            no_slopes(p),
+            kept_at_start(p, start),
+            first,
+        )
 
     def decide(self, p: Problem, state: State) -> Point:
         return rows(state, "x").combine(Weighting(p, state).combined)

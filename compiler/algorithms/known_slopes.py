@@ -1,4 +1,4 @@
-"""Slopes of what the loss says of the level of a store alone (`state_costs`): known at every level, while those of all else are learned."""
+"""Slopes of what the loss charges for the level of a store (`state_costs`): known at every level, where other costs have to be learned."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from oco.compiler.problem.stores import stores as all_stores
 from oco.compiler.problem.stream_ranges import StreamRange
 
 EDGE = 1e-9
-"""Share of a range within which rounding may put a level on either side of its ends, or of a kink."""
+"""Share of a range by which rounding may put a level on the wrong side of a kink, or of an end of the range."""
 ROUNDS = 8
-"""Last rounds whose data stand for those of rounds to come, each as likely."""
+"""Number of last rounds whose data stand for those of rounds to come, with equal weights."""
 RECENT = "recent_data"
 SYMBOLS = {RECENT: "data of the last rounds on which costs of levels hang"}
 
 
 class KnownSlopes:
-    """Slopes of the known costs of stores with m entries, at the level that a round leaves, in it and in the one that begins with it."""
+    """Slopes of the known costs of m store entries at the level that a round leaves: in that round, and in the next, which begins there."""
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
@@ -38,12 +38,12 @@ class KnownSlopes:
         return any(self.costs)
 
     def init(self) -> State:
-        """State before the first round: data of the last rounds, none yet."""
+        """State before the first round, with no data yet."""
         size = sum(math.prod(o.shape) for o in self.data)
         return {RECENT: self.t.zeros((ROUNDS, size))} if self.data else {}
 
     def update(self, state: State) -> State:
-        """State with the data of the round; those of the first one stand for all before."""
+        """State with the data of the round; those of the first round stand for all before it."""
         if not self.data:
             return {}
         t, recent, played = self.t, array(state, RECENT), self.p.played
@@ -54,8 +54,9 @@ class KnownSlopes:
         return {RECENT: t.name("recent_data", after)}
 
     def at(self, level: Value, state: State) -> Value:
-        """Slopes (m, P) at levels (m, P), where they hang on data their mean over the last rounds. One that may be on either side of a kink
-        is above it, but for those at the upper end.
+        """Slopes (m, P) at levels (m, P); where they depend on data, their means over the last rounds.
+
+        A level within `EDGE` of a kink counts as above it, and one at the upper end of the range as below that end.
         """
         t, ends = self.t, ([getattr(s.ends, name) for s in self.stores] for name in ("lower", "upper"))
         lower, upper = (t.constant(np.concatenate(e).reshape(-1, 1), "end") for e in ends)

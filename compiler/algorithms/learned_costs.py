@@ -20,7 +20,7 @@ import numpy as np
 from oco.compiler.algorithms.detected_seasons import least_missed, seasons_tried
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.margin_predictions import SEASONS
 from oco.dsl.magnitudes import TINY
 
@@ -168,8 +168,7 @@ class LearnedRounds:
     def init(self) -> State:
         """State before the first round."""
         off: State = {self.off: self.t.zeros((len(self.tried), self.size))} if len(self.tried) > 1 else {}
-        first = {n: v for own in (*self.tried, *self.above) for n, v in own.init().items()}
-        return {**first, **off}
+        return joined(*(costs.init() for costs in (*self.tried, *self.above)), off)
 
     def update(self, state: State, now: Value) -> State:
         """State after a round with these costs, (rows, m)."""

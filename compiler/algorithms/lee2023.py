@@ -37,7 +37,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured, select
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
@@ -80,7 +80,7 @@ class PrimalDual:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((p.constraint_count,))
-        return {"x": start, "lam": none, "G": none, **oracle_of(p.spec.settings).rule.begin(p, start)}
+        return joined({"x": start, "lam": none, "G": none}, oracle_of(p.spec.settings).rule.begin(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

@@ -24,7 +24,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, rows
+from oco.compiler.lowering.rule import State, array, joined, rows
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.norm_step import NormStep
 from oco.compiler.proximal.penalty import penalized_step
@@ -91,7 +91,7 @@ def points_at_start(p: Problem, start: Point) -> State:
     if not count:
         return {}
     newton = {OUTER: t.zeros((d, d)), TARGET: t.zeros((d,))} if _takes_newton(canonical) else {}
-    return {POINTS: repeated(t, start, count), **newton}
+    return joined({POINTS: repeated(t, start, count)}, newton)
 
 
 def points_after(p: Problem, state: State) -> State:

@@ -1,22 +1,23 @@
-"""Value of what a round orders for stores that it reaches rounds later, by their position (`problem.pipelines`).
+"""Value of an order that reaches its store rounds later, by the store's position (`problem.pipelines`).
 
-With y the position before an order of r x = u units, and q = y + u, what is in store when the order has come is
+With y the position before an order of r x = u units and q = y + u, the store holds
 
     z = q + S_h + e,        S_h = sum_{j<=L} keep^{L-j} drift_{h+j} as expected in round h,
 
-with the errors e of such sums. The value of a unit more in q is made of the level costs g that are known (`state_costs`), of what the loss
-pays for one that is missing at the lower end or too much at the upper one, of m for holding it, and of v_{h+1} of the next position,
+when the order has come, with the errors e of such sums. One more unit in q saves or costs: the slope of the known costs g of the level
+(`state_costs`); the price p_lower of a unit that is missing below the lower end of the range, or p_upper of one too many above the upper
+end; m for holding it; and v_{h+1}, its value in the next position. Together
 
     W_h'(q) = E[p_lower 1[z < l] - p_upper 1[z > u] + (keep v_{h+1}(keep q + keep^{L+1} drift_h) - g'(z)) 1[l <= z <= u]] - m_h,
 
-the derivative of Bellman's equation, where the cut takes what is outside the range from all later rounds. Then v_h(y) is the price at which
-W_h'(y + u) and the cost c_h + kappa_h u of filling meet, as it is of other stores (`stored_value`), and after the last round the mean of
-all c. Costs and drifts of rounds to come are those of `costs_to_come`. The round decides by f_t(x) - W_t(y_t + u), of which all is known
-before it but f_t.
+the derivative of Bellman's equation: what the range cuts off is lost to all later rounds. As for other stores (`stored_value`), v_h(y) is
+the price at which W_h'(y + u) meets the marginal cost c_h + kappa_h u of filling; after the last round it is the mean of all c. Costs and
+drifts of rounds to come are those of `costs_to_come`. The round minimizes f_t(x) - W_t(y_t + u), of which all but f_t is known before it.
 
-The errors of sums are learned whole, whatever seasons and correlations are in them: their usual size, and quantiles of equal shares in
-such sizes, which follow q <- q + rate (1[e > q] - (1 - share)) from those of a normal distribution (Gibbs & Candes 2021). The minimizer is
-the quantile of the sum that the prices ask for, so that there are many of them.
+Errors are learned of whole sums, and not of single drifts, so that their seasons and correlations count: their usual size, and quantiles
+in such sizes at equal shares, which follow q <- q + rate (1[e > q] - (1 - share)) from those of a normal distribution (Gibbs & Candes
+2021). The best position is a quantile of the sum at a share that follows from the prices, as in the newsvendor problem; hence many are
+kept.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from oco.compiler.algorithms.stored_value import AHEAD, GOLDEN
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import KNOTS, has_curvature, knot_names, slope_name, stores, valued
 
 SHARES = (np.arange(21) + 0.5) / 21
@@ -46,15 +47,15 @@ SHARES = (np.arange(21) + 0.5) / 21
 NORMAL = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHARES])
 """These quantiles of a normal distribution with the mean absolute value 1."""
 SHAPE_RATE = 0.01
-"""Rate at which the quantiles move, in usual sizes of the errors: slow, since they begin near where most end."""
+"""Rate at which the quantiles move, in usual sizes of the errors: slow, since most begin near where they end."""
 FARTHEST = 2.5
-"""Usual sizes that an error of a sum counts as at most, once there were those of a day: a jump of the level is none of them."""
+"""Largest error that the usual size learns from, in usual sizes, after the first day: jumps of the level count as no more."""
 CELLS = 20
-"""Cells of the grid of positions on either side of what is used until an order comes; they grow away from it."""
+"""Cells of the grid of positions on each side of the expected use until an order comes; they are wider farther from it."""
 ROOM = 0.05
-"""Share of the range of positions that the middle of the grid keeps from its ends, so that cells have a width on both sides."""
+"""Share of the range of positions by which the middle of the grid stays away from both ends, so that cells on each side have a width."""
 SOUGHT = 33
-"""Points of the two scans for the order at which value and cost of a unit meet, the second between two of the first."""
+"""Points of each of two scans for the order at which the value of a unit meets its cost; the second is between two points of the first."""
 LEAD = "lead_"
 SLOPES, DROPS, KINKS = "order_slope", "order_drop", "order_knot"
 SUMS, EXPECTED, OPEN, SIZE, SHAPE = "order_sum", "order_drift", "order_sums", "order_error", "order_shape"
@@ -91,8 +92,8 @@ class PositionValue:
         if not self.stores:
             return {}
         m, t = self.size, self.t
-        return {
-            **self.costs.init(),
+        costs = self.costs.init()
+        own = {
             SLOPES: t.zeros((m,)),
             DROPS: t.zeros((KNOTS, m)),
             KINKS: t.zeros((KNOTS, m)),
@@ -102,9 +103,10 @@ class PositionValue:
             SIZE: t.zeros((m,)),
             SHAPE: t.broadcast(t.constant(NORMAL, "normal", "quantiles of a normal distribution"), (m, NORMAL.size)),
         }
+        return joined(costs, own)
 
     def viewed(self, p: Problem, state: State) -> Problem:
-        """View `p` of the round with a loss that is less the value of what is ordered."""
+        """View of the round of `p` with the value of what is ordered taken off its loss."""
         if not self.stores:
             return p
         result = copy(p)
@@ -180,7 +182,7 @@ class PositionValue:
         return t.name("position", self._joined(parts))
 
     def _best(self, marginal: Callable[[Value], Value], to_come: _ToCome, least: Value, most: Value) -> Value:
-        """Flow at which the value of a unit falls to its cost as expected, (m,), from scans of flows in order."""
+        """Flow at which the value of a unit falls to its expected cost, (m,), by two scans of rising flows."""
         t, (low, high) = self.t, (least, most)
         shares = t.iota(SOUGHT) / float(SOUGHT - 1)
         for _ in range(2):
@@ -192,12 +194,12 @@ class PositionValue:
         return t.name("best", 0.5 * (low + high))
 
     def of_drifts(self) -> Value:
-        """Factors of drifts in sums of them by their age, (L + 1, m); 0 for those after the order has come."""
+        """Factors of drifts in the sums S, by the round in which they come, (L + 1, m); 0 for those after the order has come."""
         parts = [np.vstack([w.of_drifts, np.zeros((self.length - w.length, w.rate.size))]) for w in self.ways]
         return self.t.constant(np.hstack(parts), "of_drifts")
 
     def _error(self, state: State, sums: Value, drift: Value) -> Value:
-        """Error of the sum that is whole since this round, (m,): before there is one, of sums whose rounds have errors as this one has."""
+        """Error of the sum that this round completes, (m,); before there is one, as if rounds had independent errors of this one's size."""
         t, length = self.t, self.of_ways("length")
         rows = t.constant(np.arange(self.length + 1.0).reshape(-1, 1), "age")
         whole = t.sum(t.where(abs(rows - length) < 0.5, sums, 0.0), axis=0)
@@ -205,16 +207,16 @@ class PositionValue:
         return t.where(self.p.played > length + 1.5, whole, alone)  # the first round expected nothing yet
 
     def constant(self, name: str) -> Value:
-        """Numbers of all entries, (m,), as the stores have them."""
+        """Attribute of the stores, for all entries, (m,)."""
         return self.t.constant(np.concatenate([getattr(s, name) for s in self.stores]), name)
 
     def of_ways(self, name: str) -> Value:
-        """Numbers of all entries, (m,), as the pipelines have them."""
+        """Attribute of the pipelines, for all entries, (m,)."""
         parts = [np.broadcast_to(np.float64(getattr(w, name)), w.rate.shape) for w in self.ways]
         return self.t.constant(np.concatenate(parts), name)
 
     def end(self, name: str) -> Value:
-        """Ends of ranges and their prices, (m,)."""
+        """Attribute of the ends of the stores' ranges, for all entries, (m,): an end, or its price."""
         return self.t.constant(np.concatenate([getattr(s.ends, name) for s in self.stores]), name)
 
     def column(self, v: Value) -> Value:
@@ -249,7 +251,7 @@ class PositionValue:
 
 
 class _ToCome:
-    """Rounds to come from the present one on, as expected: costs, drifts, sums of drifts, and values of units ordered.
+    """Expected rounds to come, from the present one on: costs, drifts, sums of drifts, and values of units ordered.
 
     sums  S_h of rounds t + h, (H + 1, m)
     """

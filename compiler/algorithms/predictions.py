@@ -40,7 +40,7 @@ from oco.compiler.lowering.predicted_round import (
     within_ranges,
 )
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.calculus import gradient, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.feedback_delay import expected_names
@@ -169,18 +169,10 @@ class Predictions:
         if not self.size:
             return {}
         zeros = self.t.zeros
-        state: dict[str, Structured] = {"predicted": zeros((self.count, self.size))}
-        if self.p.turn is not None:
-            state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
-        if self.season > 1:
-            state |= self.profiles.init()
-        if self.detected is not None:
-            state |= self.detected.init()
-        if self.spread is not None:
-            state |= self.spread.init()
-        if self.regression is not None:
-            state |= self.regression.init()
-        return state
+        own = {"predicted": zeros((self.count, self.size))}
+        average = {} if self.p.turn is None else {AVERAGE: zeros((len(FORGETTING), self.size))}
+        parts = (self.profiles if self.season > 1 else None, self.detected, self.spread, self.regression)
+        return joined(own, average, *(part.init() for part in parts if part is not None))
 
     def before(self, state: State) -> Value | None:
         """Predictions that were made of the round that came, (rows, entries); in the first round its own data stand for them."""

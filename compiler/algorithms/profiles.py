@@ -26,7 +26,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_ranges, positions, predicted_of, within_ranges
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.calendars import DAYS, day_of
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stores import season_by_round
@@ -91,17 +91,17 @@ class Profiles:
 
     def init(self) -> dict[str, Structured]:
         """State before the first round."""
-        state: dict[str, Structured] = {LEVEL: self.t.zeros((len(LEVEL_RATES), max(b for _, (_, b), _ in self.parts)))}
-        for end, (a, b), k in self.parts:
-            tables = {f"{PROFILE}{end}": k}
-            if 0 < day_of(k) < k:
-                tables[f"{HOURS}{end}"] = day_of(k)
-            state |= {n: self.t.zeros((rounds, b - a)) for n, rounds in tables.items()}
-            if self.p.turn is not None:
-                state |= {_visits_of(n): self.t.zeros((rounds,)) for n, rounds in tables.items()}
-            if day_of(k):
-                state[f"{WEEK}{end}"] = self.t.zeros((DAYS, 2 * (b - a)))
-        return state
+        level = self.t.zeros((len(LEVEL_RATES), max(b for _, (_, b), _ in self.parts)))
+        return joined({LEVEL: level}, *(self._tables(end, b - a, k) for end, (a, b), k in self.parts))
+
+    def _tables(self, end: str, size: int, k: int) -> dict[str, Structured]:
+        """State before the first round of `size` entries with a season of k rounds, under names that end so."""
+        rounds = {f"{PROFILE}{end}": k} | ({f"{HOURS}{end}": day_of(k)} if 0 < day_of(k) < k else {})
+        tables = {name: self.t.zeros((m, size)) for name, m in rounds.items()}
+        late = self.p.turn is not None
+        visits = {_visits_of(name): self.t.zeros((m,)) for name, m in rounds.items()} if late else {}
+        week = {f"{WEEK}{end}": self.t.zeros((DAYS, 2 * size))} if day_of(k) else {}
+        return joined(tables, visits, week)
 
     def update(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
         """Predictions (rows, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""

@@ -29,7 +29,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import as_predicted, data_of, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.theory.schedule import Rounds
@@ -61,8 +61,8 @@ class Optimistic:
         t, canonical = p.tracer, p.spec.canonical
         seen = {"seen": t.zeros((predicted_of(canonical).size,))} if predicted_of(canonical).size else {}
         mu = {MULTIPLIERS: t.zeros((rows_known(canonical),))} if canonical.known else {}
-        zero = {"S": t.lift(0.0), "M": t.lift(0.0)}
-        return {"x": start, "y": start, "m": start * 0.0, **zero, **seen, **mu, **kept_at_start(p, start)}
+        own: State = {"x": start, "y": start, "m": start * 0.0, "S": t.lift(0.0), "M": t.lift(0.0)}
+        return joined(own, seen, mu, kept_at_start(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

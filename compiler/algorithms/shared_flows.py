@@ -1,11 +1,11 @@
-"""Costs of filling a store to those that share known constraints with it: under `buy - charge >= load` a unit charged has to be bought.
+"""Costs of filling a store through constraints that it shares with other decisions: under `buy - charge >= load` what is charged is bought.
 
-A round costs J(u) = min { f(u, y) : rows of the known constraints } at a flow u into a store, with y all other entries of the decisions,
-and other stores as they were filled. J is convex, and its slope is f_u + mu a_u, with the multipliers mu of the rows and their factors
-a_u of the flow (Rockafellar, Convex Analysis, 1970, Theorem 29.1): 0 up to the flow out that serves the load, then the price. Where f is
-piecewise linear, mu is that of the y which is best at each of a few flows between the least and the greatest one: a unit costs what it
-does at the flow in the middle, and what it costs more or less at each flow is learned beside that. Where f is curved, mu is that at the
-decision, about which f is as good as linear.
+A round costs J(u) = min_y { f(u, y) : the known constraints hold } at a flow u into a store, where y are all other entries of the
+decisions; flows into other stores stay as they were. J is convex with the slope f_u + mu a_u, where mu are the multipliers of the
+constraints' rows and a_u the factors of u in them (Rockafellar, Convex Analysis, 1970, Theorem 29.1). In the example mu a_u is 0 while the
+flow out of the store serves the load, and the price of what is bought beyond. Where f is piecewise linear, mu is that of the best y at
+each of `FLOWS` flows: the charge at the flow in the middle is learned, and for each flow how far its charge is above that. Where f is
+curved, mu is that at the decision, near which f is as good as linear.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from oco.dsl.expressions import Kind, names
 from oco.dsl.magnitudes import TINY
 
 FLOWS = 11
-"""Flows of a round between which the best one is, where costs are curved or shared; else the least and the largest are enough."""
+"""Flows at which marginal costs are taken where they are curved or shared; elsewhere the least and the greatest flow are enough."""
 ASIDE = 0.0137
-"""Share of the range by which they are within it: off the whole numbers at which other entries are at a bound, where mu has two sides."""
+"""Share of the range by which the first and the last of them are inside of it: off round numbers, at which other entries are often at a
+bound, so that mu is not unique."""
 NEAR, FAR = 0.1, 100.0
-"""Lengths of steps that show multipliers, in sizes of the domain: at a decision, beyond what means of decisions leave between them and a
-row, and from one that is far from the best.
+"""Lengths, in sizes of the domain, of the steps whose multipliers are taken: from a decision, longer than the distance that means of
+decisions keep from a row; and from a point that may be far from the best one.
 """
 
 
 @lru_cache(maxsize=16)
 def tied_known(canonical: Canonical) -> tuple[Inequality, ...]:
-    """Known constraints beside those of flows into stores alone, such as ranges of stores, where one ties a store to other decisions."""
+    """Known constraints on more than flows into stores (ranges of stores are such); none unless one ties a store to other decisions."""
     fills, ends = filling_entries(canonical), np.cumsum([0, *(b.domain.size for b in canonical.blocks)])
     own = {b.name: fills[i:k] for b, (i, k) in zip(canonical.blocks, pairwise(ends))}
     decided = [(c, names(c.expr, Kind.DECISION)) for c in canonical.known]
@@ -49,7 +50,7 @@ def tied_known(canonical: Canonical) -> tuple[Inequality, ...]:
 
 @lru_cache(maxsize=16)
 def filling_entries(canonical: Canonical) -> Floats:
-    """True for entries of the flattened decisions that fill a store, (n,)."""
+    """Mask of the entries of the flattened decisions that fill a store, (n,)."""
     fills = np.zeros(sum(b.domain.size for b in canonical.blocks), dtype=bool)
     for s in stores(canonical):
         fills[s.entries] = True
@@ -57,16 +58,20 @@ def filling_entries(canonical: Canonical) -> Floats:
 
 
 def charged_at_decision(p: Problem, x: Point, slope: Point) -> Point:
-    """Charge sum_n mu_n grad g_n of the constraints that tie stores to others, for a function with this slope at x, stores as they fill."""
+    """Charge sum_n mu_n grad g_n of the constraints that tie stores to other decisions, for a function with this slope at x.
+
+    Flows into stores are held fixed.
+    """
     t, tied, still = p.tracer, tied_known(p.spec.canonical), filling_entries(p.spec.canonical)
     own, at = KnownMultipliers(p, tied, x, still), flattened(t, p.units.outward(x))
     return apart(t, p.spec.canonical.blocks, own.charged(own.of_steps(t.reshape(at, (1, at.size)), slope, NEAR))[0])
 
 
 class SharedFlows:
-    """Costs of m flows into stores that share known constraints with other entries; `rows` of them are learned for each, 0 for none.
+    """Charges on m flows into stores by the known constraints that they share with other decisions.
 
-    known    these constraints
+    known  these constraints
+    rows   number of charges that are learned for each flow: one for each of `FLOWS`, or 0
     """
 
     def __init__(self, p: Problem, own: Sequence[StoreOfState]) -> None:
@@ -84,11 +89,11 @@ class SharedFlows:
     def charged(
         self, p: Problem, x: Point, slope: Point, gradient: Callable[[Point], Point]
     ) -> tuple[Value, list[Value]]:
-        """Charges mu a_u of a round at the flow in the middle, or at the decision x where the loss is curved, (m,), and what they are
-        above that at each flow, in units of the rule.
+        """Charges mu a_u of a round, (m,), at the flow in the middle, or at the decision x where the loss is curved; and how far the
+        charges at each of the `FLOWS` are above that, (m,) each. In units of the rule.
 
-        slope     slope of the penalised loss at x
-        gradient  slope of the loss by decision
+        slope     of the penalised loss at x
+        gradient  slope of the loss at a decision
         """
         t, at = self.t, flattened(self.t, p.units.outward(x))
         m, n = self.entries.size, at.size
@@ -113,8 +118,8 @@ class SharedFlows:
         return middle, [by_flow[k] - middle for k in range(FLOWS)]
 
     def above(self, learned: Value, flow: Floats) -> Value:
-        """Costs of flows (m, P) above that of the one in the middle, (m, P), from those that were learned at `rows` flows, (rows, m): no
-        less than those of smaller flows.
+        """Charges at flows (m, P), above that at the flow in the middle, (m, P): linear between the learned ones, (rows, m), each of which
+        counts as no less than those of smaller flows.
         """
         t, m = self.t, self.entries.size
         earlier = t.constant(np.tri(FLOWS) > 0, "earlier", "flows up to each")
@@ -126,12 +131,12 @@ class SharedFlows:
         return t.sum(rising * t.constant(weights, "shares", "flows between those that are learned"), axis=2)
 
     def _ends(self, n: int) -> tuple[Floats, Floats]:
-        """Least and greatest value of the n entries of the decisions, as far as they are of flows; 0 for others."""
+        """Least and greatest values of the n entries of the decisions, (n,) each, that are flows; 0 for other entries."""
         ends = np.zeros((2, n))
         ends[:, self.entries.astype(np.int64)] = np.sort([self.least / self.rate, self.most / self.rate], axis=0)
         return ends[0], ends[1]
 
     def _flows(self) -> Floats:
-        """Flows at which costs are learned, (FLOWS, m)."""
+        """Flows at which charges are learned, (FLOWS, m)."""
         shares = ASIDE + (1.0 - 2.0 * ASIDE) * np.linspace(0.0, 1.0, FLOWS).reshape(-1, 1)
         return np.asarray(self.least + (self.most - self.least) * shares)

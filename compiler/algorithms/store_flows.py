@@ -1,17 +1,18 @@
-"""Flows of stores at one price: the value of a unit before a round, where what is left and what flows have one price.
+"""Marginal value of a store before a round, from that after it: at the best flows a unit left is worth what moving it costs.
 
-A flow of u units costs c u + kappa u^2 / 2 + (j / 2) |u| (`costs_to_come`). With v, the value of a unit of what is left, which falls with
-it, and flows u_k within their ranges the value w of a unit before the round solves
+A flow of u units costs c u + kappa u^2 / 2 + (j / 2) |u| (`costs_to_come`). Let v(s) be the value of one more unit at the level s that the
+round leaves, which falls with s, and `kept` the level that it leaves without flows. The value w of one more unit before the round solves
 
-    w = v(kept + sum_k u_k),      u_k the flow at which c_k + kappa_k u_k + (j_k / 2) sign(u_k) = w, or the end of its range.
+    w = v(kept + sum_k u_k),      c_k + kappa_k u_k + (j_k / 2) sign(u_k) = w for each flow u_k, or u_k at an end of its range.
 
-One flow: w is at the crossing of v with its price, which is linear between flows of a few sizes (`OneFlow`). Several: the range of each
-is cut into segments with one price p_s each. Once all segments with lower prices are full and no other is used, phi_s flows; then
+One flow (`OneFlow`): w is where v crosses the marginal cost of the flow, which is linear between a few flows. Several (`SeveralFlows`):
+the range of each is cut into segments with one price p_s each, and phi_s is the sum of the flows once all segments with lower prices are
+full and no others are used; then
 
-    w = max( max_s min(p_s, v(kept + phi_s)),  v(kept + all segments) ):
+    w = max( max_s min(p_s, v(kept + phi_s)),  v(kept + all segments) ).
 
-a price p_s <= w has phi_s <= sum_k u_k, so that min(p_s, v(kept + phi_s)) is p_s; one above w has phi_s >= sum_k u_k, so that it is at most
-w, and w itself at the next price above w (`SeveralFlows`).
+A price p_s <= w has phi_s <= sum_k u_k, so that v(kept + phi_s) >= w and the minimum is p_s. A price p_s > w has phi_s >= sum_k u_k, so
+that the minimum is at most w. Where w is none of the prices, the minimum is w at the least price above it.
 """
 
 from __future__ import annotations
@@ -30,23 +31,27 @@ Floats = np.ndarray[Any, Any]
 
 
 class Flows(Protocol):
-    """Flows of m store entries; rows of costs are (rows, F), those of `CostsToCome` for the F flows."""
+    """Flows into m entries of stores, F of them together. Costs of a round are rows, (rows, F), as `CostsToCome` has them."""
 
     def prices(self, row: Value) -> Value:
-        """Prices of flows of a few sizes, (m, P)."""
+        """Marginal costs at a few flows, (m, P)."""
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
-        """Value (m, G) of a unit before the round where so much is `kept`, (m, G); `of` gives that of what is left, (m, P) at (m, P)."""
+        """Value (m, G) of a unit before a round that leaves `kept` (m, G) without flows; `of` gives it at the levels left, (m, P)."""
 
 
 def flows_of(t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows) -> Flows:
-    """Flows of the stores; curved, kinks: costs have second derivatives, and jumps of their slopes where flows turn."""
+    """Flows of the stores.
+
+    curved  costs have second derivatives
+    kinks   their slopes jump where a flow changes its sign
+    """
     several = any(s.filled.size > s.size for s in stores)
     return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared)
 
 
 class _Prices:
-    """Prices of flows of a few sizes: those of the F flows at `sizes`, on these `sides` of 0, both (F, P)."""
+    """Marginal costs of F flows at `sizes`, (F, P), on the sides of 0 that `sides` gives, -1 or 1, (F, P)."""
 
     def __init__(self, t: Tracer, sizes: Floats, sides: Floats, kinks: bool, shared: SharedFlows) -> None:
         self.t, self.sizes, self.kinks, self.shared = t, sizes, kinks, shared
@@ -54,7 +59,7 @@ class _Prices:
         self.side = t.constant(sides, "side", "the side of 0 on which a flow is") if kinks else None
 
     def of(self, row: Value) -> Value:
-        """Prices (F, P), from the costs of a round, (rows, F)."""
+        """Marginal costs (F, P), from the costs of a round, (rows, F)."""
         price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.flow
         if self.shared.rows:
             price = price + self.shared.above(row[-self.shared.rows :], self.sizes)
@@ -80,11 +85,11 @@ class OneFlow:
         self.flow = self._prices.flow
 
     def prices(self, row: Value) -> Value:
-        """Prices of the flows, (m, P), from the costs of a round, (rows, F)."""
+        """Marginal costs at the flows, (m, P), from the costs of a round, (rows, F)."""
         return self._prices.of(row)
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
-        """Value (m, G) of a unit before the round, at the flow at which that of what is left falls to the flow's price."""
+        """Value (m, G) of a unit before the round, where the value of a unit left falls to the marginal cost of the flow."""
         t, (m, G), flows = self.t, kept.shape, self.flow.shape[1]
         left = t.reshape(kept, (m, G, 1)) + t.reshape(self.flow, (m, 1, flows))
         value = t.reshape(of(t.reshape(left, (m, G * flows))), (m, G, flows))
@@ -92,8 +97,9 @@ class OneFlow:
 
 
 def met(value: Value, price: Value) -> Value:
-    """Value (m, G) at the flow at which it falls to the price of the flow: `value` (m, G, P) falls with the flow, `price` (m, 1, P) does
-    not. Between two flows the price is that where the lines cross.
+    """Value (m, G) where it meets the price of the flow: `value` (m, G, P) falls along the last axis, `price` (m, 1, P) does not.
+
+    Both are linear between two flows. Where they do not cross, it is the value at the first or the last flow.
     """
     t, last = value.tracer, value.shape[2] - 1
     over = value - price
@@ -106,7 +112,7 @@ def met(value: Value, price: Value) -> Value:
 
 
 class SeveralFlows:
-    """Stores of which some have several flows; entries with fewer have segments of no width beside."""
+    """Stores of which some have several flows; entries with fewer are filled up with segments of width 0."""
 
     def __init__(
         self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows
@@ -150,7 +156,7 @@ class SeveralFlows:
 
 
 def _ends(stores: Sequence[StoreOfState]) -> tuple[Floats, Floats]:
-    """Least and most of all flows, (F, 1)."""
+    """Least and greatest values of all flows, (F, 1) each."""
     least, most = (np.concatenate([getattr(s, n) for s in stores]).reshape(-1, 1) for n in ("least", "most"))
     return least, most
 

@@ -47,7 +47,7 @@ from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import (
     KNOTS,
     cut_names,
@@ -143,15 +143,15 @@ class StoredValue:
         if not self.stores:
             return {}
         m, zeros = self.size, self.t.zeros
-        return {
-            **self.costs.init(),
-            **self.known.init(),
+        costs, known = self.costs.init(), self.known.init()
+        own = {
             VALUES: zeros((m, points_of(self.inner))),
             REACHED: zeros((2, m)),
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
         }
+        return joined(costs, known, own)
 
     def viewed(self, state: State) -> Problem:
         """View of the round whose loss is less the value of what is left."""

@@ -9,9 +9,9 @@ from oco.compiler.algorithms.stored_value import SYMBOLS as STORE_SYMBOLS
 from oco.compiler.algorithms.stored_value import StoredValue
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State
+from oco.compiler.lowering.rule import State, joined
 
-SYMBOLS = {**STORE_SYMBOLS, **POSITION_SYMBOLS}
+SYMBOLS = joined(STORE_SYMBOLS, POSITION_SYMBOLS)
 
 
 class ValueLeft:
@@ -23,8 +23,7 @@ class ValueLeft:
 
     def init(self) -> State:
         """State before the first round, in which nothing that is left has a value."""
-        first, second = self.parts
-        return {**first.init(), **second.init()}
+        return joined(*(part.init() for part in self.parts))
 
     def viewed(self, state: State) -> Problem:
         """View of the round whose loss is less the value of what is left."""

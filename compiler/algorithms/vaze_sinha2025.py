@@ -45,7 +45,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.proximal.penalty import penalized_step
 from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.schedule import Rounds
@@ -87,7 +87,7 @@ class Nested:
             return begin
         shape = (p.whole("window"), kept) if _windowed(p) else (kept,)
         p.note("nothing is seen yet")
-        return {**begin, "worst": t.full(-HUGE, shape)}
+        return joined(begin, {"worst": t.full(-HUGE, shape)})
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

@@ -23,7 +23,7 @@ from oco.compiler.algorithms.common import (
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
@@ -56,8 +56,9 @@ class MirrorDescent:
     """mu_t, Q, H of Algorithms 1 and 2. Erratum 4: the loop begins at t = 1 with the data of round 0; Q(1) = H(1) = 0."""
 
     def init(self, p: Problem, start: Point) -> State:
-        duals = {"Q": p.tracer.zeros((p.constraint_count,))} if p.constraint_count else {}
-        return {"mu": start, **duals, **({"H": p.tracer.zeros((p.equality_count,))} if p.equality_count else {})}
+        of_inequalities = {"Q": p.tracer.zeros((p.constraint_count,))} if p.constraint_count else {}
+        of_equalities = {"H": p.tracer.zeros((p.equality_count,))} if p.equality_count else {}
+        return joined({"mu": start}, of_inequalities, of_equalities)
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "mu")

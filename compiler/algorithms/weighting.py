@@ -18,7 +18,7 @@ from oco.compiler.ir.build import Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 
 PLAYED, RATES = "w", "eta"
 """State under delays: weights with which a round was decided, as `Weighting.means`, and the rates of the weightings and of their own."""
@@ -41,7 +41,7 @@ def nothing_paid(p: Problem, count: int) -> State:
         "gap_of": t.lift(0.0),
         "spread": t.lift(0.0),
     }
-    return {**first, **_to_play(p, first)}
+    return joined(first, _to_play(p, first))
 
 
 def _to_play(p: Problem, state: State) -> State:

@@ -16,7 +16,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State
+from oco.compiler.lowering.rule import State, joined
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.theory.scales import Scales
 from oco.dsl.diagnostics import fail
@@ -57,7 +57,7 @@ class CertificateKeeper:
         if self.sums is None:
             return {}
         waiting = {PENDING: self.t.zeros(self.pending.shape)} if self.pending else {}
-        return {**self.sums.start(), **waiting, **dict.fromkeys(self.dynamic, 0.0)}
+        return joined(self.sums.start(), waiting, dict.fromkeys(self.dynamic, 0.0))
 
     def after(self, p: Problem, fields: Named, state: State, x: Point, u: Point | None = None) -> dict[str, Liftable]:
         """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state.

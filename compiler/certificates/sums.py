@@ -117,10 +117,12 @@ class CertificateSums:
 
     def start(self) -> dict[str, Value]:
         """Fields before the first round: zeros, worst data below all others, and a pool that every round enters."""
-        t, zeros = self.t, {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
-        lowest = {WORST: t.full(UNSEEN, self.shapes[WORST])} if WORST in zeros else {}
-        pool = {POOL: t.put(zeros[POOL], UNSEEN, t.iota(self.form.pooled), 0)} if POOL in zeros else {}
-        return zeros | lowest | pool
+        t, fields = self.t, {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
+        if WORST in fields:
+            fields[WORST] = t.full(UNSEEN, self.shapes[WORST])
+        if POOL in fields:
+            fields[POOL] = t.put(fields[POOL], UNSEEN, t.iota(self.form.pooled), 0)
+        return fields
 
     def unpacked(self, state: Mapping[str, Value], rounds: Value) -> dict[str, Value]:
         """All that the fields hold of so many rounds, by name, and what is the same in each of them."""

@@ -13,7 +13,7 @@ from typing import cast
 from oco.compiler.ir.program import NUMBER, OBSERVED
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Informed, Rule, State, array
+from oco.compiler.lowering.rule import Informed, Rule, State, array, joined
 
 SYMBOLS = {
     NUMBER: "the number of this round among those of all learners in turn",
@@ -30,7 +30,7 @@ class LearningTogether:
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round of the first learner; those of the others have other numbers."""
         first, none = p.tracer.lift(1), p.tracer.lift(0)
-        return {**self.rule.init(p.in_turn(self.count, first, none), start), NUMBER: first, OBSERVED: none}
+        return joined(self.rule.init(p.in_turn(self.count, first, none), start), {NUMBER: first, OBSERVED: none})
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""
@@ -57,7 +57,7 @@ class LearningAlone:
 
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round of the first learner; those of the others have other numbers."""
-        return {**self.rule.init(p, start), NUMBER: p.tracer.lift(1)}
+        return joined(self.rule.init(p, start), {NUMBER: p.tracer.lift(1)})
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""

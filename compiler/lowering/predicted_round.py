@@ -1,7 +1,7 @@
 """Problem of a round with predictions in place of its data and a margin on each inequality: f(x; s^), g_n(x; s^) + m_n <= 0.
 
-A prediction is a number for each entry of a stream, also of one of integers. A stream that picks entries of arrays has none: an
-average of positions is no position. What is known before the decision needs no prediction.
+A prediction is a real number for each entry of a stream, even of a stream of integers. Streams that pick entries of arrays are not
+predicted, since an average of positions is no position; nor are those that are known before the decision.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from oco.dsl.statements import Timing
 Floats = np.ndarray[Any, Any]
 LARGEST = 1e300  # ends of ranges stay finite in the state
 MOST_KINKS = 128
-"""Rows up to which the kinks of a loss stand apart: a step solves systems of so many unknowns, at most."""
+"""Rows up to which the kinks of a loss stand apart: a step solves systems of as many unknowns."""
 PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 
 
@@ -107,7 +107,7 @@ def averaged_over(canonical: Canonical, sampled: tuple[str, ...], count: int) ->
         losses = [_real(canonical, canonical.objective, sizes, own, values) for own in sample]
         return _of_loss(canonical, sizes, algebra.mul(algebra.number(1.0 / count), reduce(algebra.add, losses)))
 
-    # The kinks of a value of stores are at any level: over samples of it there are many times as many, for little.
+    # A value of stores has kinks at many levels: averaged over samples it has many times as many, for little gain.
     whole = mean(values=True)
     return whole if whole.whole is not None and not whole.prices else mean(values=False)
 
@@ -165,8 +165,10 @@ def _real(
     sampled: Mapping[str, str] | None = None,
     values: bool = True,
 ) -> Expr:
-    """Expression in predictions, which need not be integers, or in what stands for them by other names, also in the `values` of what is
-    left in stores or not; of late states their errors are predicted, beside what is expected of them.
+    """Expression in predictions, which need not be integers. Of late states the errors are predicted, and added to what is expected.
+
+    sampled  other names that stand for predictions, by stream
+    values   True where these stand also in the value of what is left in stores
     """
     late = expected_names(canonical.streams)
 

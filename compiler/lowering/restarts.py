@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.lowering.points import Point, Structured, if_over
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Rule, State, array
+from oco.compiler.lowering.rule import Rule, State, array, joined
 from oco.compiler.theory.guarantees import Bound, Floats, Guarantee, Quantity, exponent_of
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Setting
@@ -37,7 +37,7 @@ class Restarted:
     def init(self, p: Problem, start: Point) -> State:
         """State of the first epoch, with its horizon."""
         T = p.tracer.lift(float(self.first))
-        return {EPOCH: T, **self.rule.init(p.in_epoch(T, self.first), start)}
+        return joined({EPOCH: T}, self.rule.init(p.in_epoch(T, self.first), start))
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the rule in its epoch."""

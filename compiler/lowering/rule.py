@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.round_problem import Problem
+from oco.dsl.diagnostics import InternalError
 
 State = Mapping[str, Structured]
+V = TypeVar("V")
 
 
 class Rule(Protocol):
@@ -30,6 +33,17 @@ class Informed(Rule, Protocol):
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
+
+
+def joined(*parts: Mapping[str, V]) -> dict[str, V]:
+    """Values by name of all parts, whose names are all different: states of the parts of an algorithm, or words on their symbols.
+
+    Raises InternalError where two parts have a name: one of them would take the other's value.
+    """
+    counts = Counter(name for part in parts for name in part)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise InternalError(f"two parts of an algorithm have a state variable `{twice[0]}` each: give one another name")
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def point(state: State, name: str) -> Point:

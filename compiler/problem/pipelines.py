@@ -1,13 +1,13 @@
-"""Pipelines: what is ordered for a store and on its way to it, in states that hand it on from round to round.
+"""Pipelines of orders on their way to a store: states that hand on from round to round what was ordered.
 
     n_L' = r_{L+1} x,    n_k' = r_{k+1} n_{k+1},    s' = keep s + r_1 n_1 + drift,
 
-each of a single entry. An order reaches the store L rounds later than one that fills it at once. The position
+where each entry takes from a single one. An order reaches the store L rounds later than if it filled the store at once. The position
 
     y = keep^{L+1} s + sum_k keep^{L+1-k} r_1 ... r_k n_k
 
-is what s will be after L + 1 rounds without drifts and orders, where the range cuts nothing. With r = r_1 ... r_{L+1} an order moves it
-to y + r x at once, and then
+is what s will be after L + 1 rounds without drifts and orders, where the range cuts nothing. With r = r_1 ... r_{L+1} an order moves it to
+y + r x at once, and then
 
     s_{t+L+1} = y_t + r x_t + sum_{j<=L} keep^{L-j} drift_{t+j},        y_{t+1} = keep (y_t + r x_t) + keep^{L+1} drift_t:
 
@@ -38,11 +38,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PipelineStage:
-    """Entries of a state through which orders for each of the m entries of a store go.
+    """Entries of a state that orders for the m entries of a store pass on their way.
 
     state    the state
     entries  its flattened entries n_k, (m,)
-    share    what a unit there is in the position, (m,)
+    share    what a unit there counts in the position, (m,)
     """
 
     state: StreamRange
@@ -56,8 +56,8 @@ class Pipeline:
 
     stages   L of them, the next to arrive first
     entries  the entries x of the flattened decisions
-    rate     r, what of a unit that is ordered arrives
-    keep     factor of what is in the store
+    rate     r, the part of an ordered unit that arrives
+    keep     the part of what is in the store that stays there for a round
     ordered  r x, of the shape of the store
     """
 
@@ -69,23 +69,23 @@ class Pipeline:
 
     @property
     def length(self) -> int:
-        """L, the rounds by which an order comes later than one that is there at once."""
+        """L: number of rounds by which an order comes later than if it filled the store at once."""
         return len(self.stages)
 
     @property
     def of_stock(self) -> Floats:
-        """Share of a unit in the store in the position, (m,)."""
+        """Part that a unit in the store counts in the position, (m,)."""
         return np.asarray(self.keep ** (self.length + 1))
 
     @property
     def of_drifts(self) -> Floats:
-        """Shares of the drifts of rounds t, ..., t + L that are left when the order of round t has come, (L + 1, m)."""
+        """Parts of the drifts of rounds t, ..., t + L that are in the store when the order of round t has come, (L + 1, m)."""
         return np.stack([self.keep ** (self.length - j) for j in range(self.length + 1)])
 
 
 @dataclass(frozen=True, eq=False)
 class _Taken:
-    """Single entries that m others are made of: of a state, or of the flattened decisions, and their factors, (m,)."""
+    """Source of m entries: one entry of a state, or of the flattened decisions (None), for each, with its factor, (m,)."""
 
     state: StreamRange | None
     entries: Floats
@@ -93,7 +93,7 @@ class _Taken:
 
 
 def pipeline(canonical: Canonical, s: StreamRange) -> Pipeline | None:
-    """Pipeline through which decisions fill a state; None where they fill it at once, or otherwise."""
+    """Pipeline through which decisions fill a state; None where they fill it at once, or in another way."""
     rows, m = _factors(canonical, s), math.prod(s.shape)
     if rows is None:
         return None
@@ -117,7 +117,7 @@ def pipeline(canonical: Canonical, s: StreamRange) -> Pipeline | None:
 
 
 def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
-    """Factors of decisions (by "") and states in what follows a state with m entries, (m, their entries); None where they change."""
+    """Factors of decisions (under "") and states in the next value of m entries, (m, entries of each); None where they change."""
     assert s.uncut is not None
     states = [o for o in canonical.streams if o.uncut is not None]
     sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in states}
@@ -134,7 +134,7 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
 
 
 def _taken(canonical: Canonical, s: StreamRange, rows: dict[str, Floats]) -> _Taken | None:
-    """Entries that move a state beside itself and its drift; None where these are more than one of a state, or of decisions, each."""
+    """Source that moves a state beside itself and its drift; None where an entry is moved by more than one entry."""
     parts = {n: f for n, f in rows.items() if n != s.name and f.any()}
     if len(parts) != 1:
         return None
@@ -151,7 +151,7 @@ def _alone(canonical: Canonical, name: str, factors: Floats) -> _Taken | None:
 
 
 def _handed_on(canonical: Canonical, a: StreamRange, entries: Floats) -> _Taken | None:
-    """Entries that these entries of a state take over; None where they take more than one each, or where the state's range cuts it."""
+    """Source of these entries of a state; None where one takes from more than one entry, or where the state's range cuts what it takes."""
     rows = _factors(canonical, a)
     parts = {} if rows is None else {n: f[entries] for n, f in rows.items() if f[entries].any()}
     if len(parts) != 1 or not _drifts_not(canonical, a):
@@ -168,7 +168,7 @@ def _handed_on(canonical: Canonical, a: StreamRange, entries: Floats) -> _Taken 
 
 
 def _drifts_not(canonical: Canonical, a: StreamRange) -> bool:
-    """True where a state is made of decisions and states alone, with nothing added."""
+    """True where the next value of a state is made of decisions and states alone, with nothing added."""
     assert a.uncut is not None
     sizes = {b.name: b.shape for b in canonical.blocks}
     sizes |= {o.name: o.shape for o in canonical.streams if o.uncut is not None}
@@ -177,14 +177,14 @@ def _drifts_not(canonical: Canonical, a: StreamRange) -> bool:
 
 
 def _range(a: StreamRange, entries: Floats) -> Floats:
-    """Least and greatest value of entries of a state, (2, m)."""
+    """Least and greatest values of entries of a state, (2, m)."""
     return np.stack(
         [np.broadcast_to(np.asarray(e, dtype=np.float64), a.shape).ravel()[entries] for e in (a.lower, a.upper)]
     )
 
 
 def decision_ends(canonical: Canonical, entries: Floats) -> Floats:
-    """Least and greatest value of entries of the flattened decisions, (2, m)."""
+    """Least and greatest values of entries of the flattened decisions, (2, m)."""
     ends = list[tuple[float, float]]()
     offsets = np.cumsum([0, *(math.prod(b.shape) for b in canonical.blocks)])
     for i in entries:

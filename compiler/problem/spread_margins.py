@@ -1,14 +1,14 @@
-"""Margins that are spread over the streams that multiply decisions, so that each decision has its own.
+"""Margins that depend on the decision through the streams that multiply it: a mix of assets, suppliers or machines errs as the mix is.
 
-What a mix of assets, suppliers or machines misses hangs on the mix: with e(x) = g(x; s) - g(x; p) what the streams s were off the predicted
-p, the best linear prediction of e(x) by the e that decisions of late had is E[e(x) e] e / E[e^2]. Its usual size
+Let e(x) = g(x; s) - g(x; p) be the error of a constraint at x, with the streams s and their predictions p, and e that at recent decisions.
+The best linear prediction of e(x) by e is E[e(x) e] e / E[e^2], and its usual size
 
     u(x) = E[e(x) e] / sqrt(E[e^2])
 
-is that of e at these decisions, and affine in x where g is, as the margin z u(x) is with z the quantile of e / u: of a portfolio with
-covariances S at x it is z (S x)' w / sqrt(x' S x), the tangent of the value at risk z sqrt(w' S w), and its parts are those of Euler's
-allocation (Tasche, Risk contributions and performance measurement, 1999). Averages of the last hundred rounds or so stand for E. Entries
-of a stream that these do not tell apart for sure count alike: decisions would run after noise.
+is that of e at recent decisions, and affine in x where g is. The margin is z u(x), with z the quantile of e / u. For a portfolio w with
+covariances S, recently at x, it is z (S x)' w / sqrt(x' S x): the tangent at x of the value at risk z sqrt(w' S w), with the parts of
+Euler's allocation (Tasche, Risk contributions and performance measurement, 1999). E is taken over about the last hundred rounds. Slopes of
+the entries of a stream that differ by no more than noise are replaced by their mean, so that decisions do not follow noise.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from oco.dsl.expressions import Expr, Kind, Name, rewrite
 from oco.dsl.magnitudes import TINY
 
 FORGETTING = 0.01
-"""Least rate at which averages of products forget."""
+"""Least rate of the averages of products."""
 LEAST = 0.5
-"""Part of the size of errors at usual decisions that u is at least where errors are measured in it: far from these the tangent is below the
-size, and few such errors would decide the quantile."""
+"""Least u by which an error is divided, in usual sizes of errors at recent decisions: far from these the tangent is below the size, and a
+few errors there would decide the quantile."""
 SURELY = 2.0
-"""Times the variance that noise gives to slopes, of averages with this rate, above which that of the entries has to be."""
+"""Factor of the variance that noise gives to slopes above which the slopes of entries count as different."""
 MOST_SIZES = 100.0
 """Largest z."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Usual size u(x) of what a constraint misses at a decision.
+    """Usual size u(x) of the error of a predicted constraint at a decision.
 
-    size    u(x), over the decision
-    errors  e / u of the round, over the decision and the streams
-    rounding added to margins, for decisions at which no stream counts meet the constraint with equality
-    ranges  averages that are kept
+    size      u(x), over the decision
+    errors    e / u of the round, over the decision and the streams
+    rounding  added to margins, since decisions at which no stream has an effect meet the constraint with equality
+    ranges    averages that are kept
     """
 
     size: Expr
@@ -55,7 +55,7 @@ class Spread:
     ranges: tuple[StreamRange, ...] = field(repr=False)
 
     def of_round(self, round_: Expr) -> Expr:
-        """u(x), and 1 in the rounds before there are errors enough for a quantile."""
+        """Expression of u(x) in a round; 1 in the first rounds, with too few errors for a quantile."""
         ready = call("_positive", call("sub", round_, 3 + LEAST_ERRORS - 0.5))
         return call("add", call("mul", ready, self.size), one_minus(ready))
 
@@ -72,7 +72,7 @@ def spread_over(
     """Spread of a constraint g of one entry.
 
     measured  g(x; s)
-    usual     the same, with what comes after the decision and is not followed at usual values
+    usual     the same, with usual values of what comes after the decision and is not followed
     missed    e, over the decision and the streams
     streams   those that are followed, by name
     margins   of the constraint, which keep the averages under their names
@@ -109,7 +109,7 @@ def spread_over(
 
 
 def _shrunk(slopes: Expr, entries: float, noise: Expr) -> Expr:
-    """Slopes of the entries of a stream, and their mean unless they differ by more than those of like entries do by chance.
+    """Slopes of the entries of a stream; their mean where they differ by no more than those of like entries do by chance.
 
     noise  variance of a slope where entries are independent and alike
     """

@@ -2,8 +2,8 @@
 
     f(x) = r(x) + sum_n p_n [a_n(x)]_+
 
-where the `rest` r has no such part. A loss with kinks that tie entries together, 5 |sum(x) - demand| or the value of a store that several
-entries fill, is no sum of functions of single entries, while its rest may be one, and the step takes rows of any affine functions.
+A loss with kinks that tie entries together, as in 5 |sum(x) - demand| or in the value of a store that several entries fill, is not a sum
+of functions of single entries. Its rest r may be one, and the penalized step takes rows a of any affine functions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from oco.dsl.statements import Timing
 
 KINK, ROW = "_kink", "kink"
 Slopes = Mapping[str, np.ndarray[Any, Any]]
-"""Slopes of an affine expression by name, its value at 0 by ""."""
+"""Slopes of an affine expression by name; under "" its value at 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +47,16 @@ def tied(expr: Expr, decisions: tuple[str, ...]) -> bool:
 
 
 def any_kink(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """True: of every kink."""
+    """True for every kink."""
     return True
 
 
 def with_kinks_apart(
     loss: Expr, decisions: tuple[str, ...], where: Callable[[Expr, tuple[str, ...]], bool]
 ) -> LossWithKinks | None:
-    """Loss with the kinks apart of which `where` is true; None where there are none. The loss is convex by composition, so that their
-    prices are at least 0.
+    """Loss with those of its kinks apart for which `where` is true; None where there are none.
+
+    The loss has to be convex by composition, so that prices are at least 0.
     """
     kinks = _Kinks(decisions, where)
     parts = rewrite(rewrite(loss, _without_entrywise_sums), kinks.apart)
@@ -79,7 +80,7 @@ def with_kinks_apart(
 
 
 class _Kinks:
-    """Rows a of positive parts that are taken apart, of which none is a multiple of another."""
+    """Rows a of the positive parts that were taken apart so far; none is a multiple of another."""
 
     def __init__(self, decisions: tuple[str, ...], where: Callable[[Expr, tuple[str, ...]], bool]) -> None:
         self.decisions, self.where = decisions, where
@@ -87,7 +88,7 @@ class _Kinks:
         self._slopes: list[Slopes | None] = []
 
     def apart(self, node: Expr) -> Expr:
-        """max(a, b) as b + [a - b]_+ and min(a, b) as a - [a - b]_+, with a placeholder for the positive part; others as they are."""
+        """Expression of max(a, b) as b + [a - b]_+, or of min(a, b) as a - [a - b]_+, with a placeholder for [.]_+; any other as it is."""
         form = form_of(node)
         if not isinstance(node, Call) or not isinstance(form, forms.Extreme) or form.over:
             return node
@@ -104,7 +105,7 @@ class _Kinks:
         return algebra.add(less, part) if form.largest else algebra.sub(more, part)
 
     def _part(self, above: Expr) -> Expr:
-        """[a]_+ by the placeholder of its row: [k v]_+ is k [v]_+, and for k < 0 it is |k| [v]_+ + k v."""
+        """Expression of [a]_+ in the placeholder of a row v = a / k: k [v]_+, and |k| [v]_+ + k v for k < 0."""
         own = _slopes(above)
         for k, (row, slopes) in enumerate(zip(self.rows, self._slopes, strict=True)):
             if row.shape == above.shape and (factor := _factor(own, slopes)):
@@ -116,7 +117,7 @@ class _Kinks:
 
 
 def _slopes(expr: Expr) -> Slopes | None:
-    """Value at 0 and slopes towards all names of an expression, where it is affine in them; else None."""
+    """Value at 0 and slopes with respect to all names of an expression; None where it is not affine in them."""
     variables = {n.name: n.shape for n in walk(expr) if isinstance(n, Name)}
     free = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) else n)
     if not is_affine(free, tuple(variables)):
@@ -127,7 +128,7 @@ def _slopes(expr: Expr) -> Slopes | None:
 
 
 def _factor(one: Slopes | None, other: Slopes | None) -> float:
-    """k where one expression is k times the other, else 0."""
+    """Factor k where one expression is k times the other; else 0."""
     if one is None or other is None or one.keys() != other.keys():
         return 0.0
     a, b = (np.concatenate([np.broadcast_to(s[n], one[n].shape).ravel() for n in one]) for s in (one, other))
@@ -137,7 +138,7 @@ def _factor(one: Slopes | None, other: Slopes | None) -> float:
 
 
 def _without_entrywise_sums(node: Expr) -> Expr:
-    """Sums of an entrywise atom as such sums: norm1(v) as sum(abs(v))."""
+    """Expression with the total of an entrywise atom as a sum: norm1(v) as sum(abs(v))."""
     form = form_of(node)
     if not isinstance(node, Call) or not isinstance(form, forms.Total) or not form.entrywise or node.options:
         return node

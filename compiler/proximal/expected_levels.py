@@ -16,7 +16,7 @@ from functools import lru_cache
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array
+from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.compiler.problem.stream_ranges import middle
 from oco.compiler.proximal.known_step import carried_field
@@ -50,14 +50,14 @@ class ExpectedLevels:
         if not self.states:
             return {}
         zeros = {f"{OPEN}{n}": self.t.zeros((self.delay, *shape)) for n, shape in self.shapes.items()}
-        return {**zeros, BEGUN: self.t.lift(0)}
+        return joined(zeros, {BEGUN: self.t.lift(0)})
 
     def common_at_start(self) -> State:
         """State that learners in turn have in common before the first round."""
         if not self.states:
             return {}
         usual = {f"{USUAL}{s.name}": self.t.constant(middle(s), f"middle_{s.name}") for s in self.streams}
-        return {**usual, OVER: self.t.lift(0)}
+        return joined(usual, {OVER: self.t.lift(0)})
 
     def before_round(self, state: State) -> dict[str, Value]:
         """Levels as expected before this round, by their names."""

@@ -14,7 +14,7 @@ from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Informed, State, array
+from oco.compiler.lowering.rule import Informed, State, array, joined
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.proximal.known_point import nearest_known, rows_known, yields
 
@@ -32,7 +32,7 @@ class WithFallbacks:
 
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round."""
-        return {**self.rule.init(p, start), FITS: p.tracer.ones((_entries(p),))}
+        return joined(self.rule.init(p, start), {FITS: p.tracer.ones((_entries(p),))})
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""

@@ -26,7 +26,7 @@ from oco.compiler.ir.program import CORRECTED, HANDED, OBSERVED
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Informed, Rule, State, array
+from oco.compiler.lowering.rule import Informed, Rule, State, array, joined
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.compiler.proximal.expected_levels import BEGUN, OPEN, OVER, USUAL, ExpectedLevels, in_common, late_states
 from oco.compiler.proximal.known_step import carried_field, decided_before, kept_at_start
@@ -49,14 +49,14 @@ class HandingOn:
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round, which was left what the model says."""
         own, first = self.rule.init(p, start), kept_at_start(p, start)
-        left = {**decided_before(p, start), **{n: first[n] for n in map(carried_field, handed(p.spec.canonical))}}
-        left |= {name: own[name] for name in self.more if name in own}
+        carried = {n: first[n] for n in map(carried_field, handed(p.spec.canonical))}
+        left = joined(decided_before(p, start), carried, {name: own[name] for name in self.more if name in own})
         levels, none = ExpectedLevels(p), {s.name: p.tracer.zeros(s.shape) for s in _corrected(p)}
-        since: State = {**{f"{SINCE}{n}": zeros for n, zeros in none.items()}, **levels.handed_at_start()}
-        common: State = {**{f"{CORRECTED}{n}": zeros for n, zeros in none.items()}, **levels.common_at_start()}
+        since = joined({f"{SINCE}{n}": zeros for n, zeros in none.items()}, levels.handed_at_start())
+        common = joined({f"{CORRECTED}{n}": zeros for n, zeros in none.items()}, levels.common_at_start())
         counts = not self.counted and bool(common or in_common(p.spec.canonical))
         observed = {OBSERVED: p.tracer.lift(0)} if counts else {}
-        return {**own, **_handed({**left, **since}), **since, **common, **observed}
+        return joined(own, _handed(joined(left, since)), since, common, observed)
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""

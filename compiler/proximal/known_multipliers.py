@@ -1,9 +1,9 @@
-"""Multipliers of known constraints, of a step against the slope of a function: what a unit more that a constraint allows is worth.
+"""Multipliers of known constraints for a function with a given slope: what one more unit that a constraint allows is worth.
 
-At a minimizer of the function within the constraints such a step, of any length, ends where it began, and its multipliers are the
-minimizer's (Karush-Kuhn-Tucker). A short step shows them near to one; a long step those of a linear function from anywhere, since the end
-of the step is a minimizer of <g, x> + |x - start|^2 / (2 length). They come from the step's dual (`CutDual`), in which rows give way a
-little: a row that cannot be met has a multiplier of `UNMET`.
+At a minimizer of the function within the constraints, a step against the slope and back into the constraints ends where it began, whatever
+its length, and its multipliers are those of the minimizer (Karush-Kuhn-Tucker). Near a minimizer a short step has nearly these
+multipliers. A long step has those of a linear function from anywhere, since it ends at a minimizer of <g, x> + |x - start|^2 / (2 length).
+Multipliers come from the step's dual (`CutDual`), in which rows give way a little: a row that cannot be met has a multiplier of `UNMET`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from oco.compiler.proximal.known_point import apart, flat_domain, flattened, kno
 from oco.dsl.magnitudes import TINY
 
 GIVES = 1e-6
-"""Part of a multiplier by which its row gives way, in sizes of the domain."""
+"""Amount by which a row gives way for each unit of its multiplier, in sizes of the domain."""
 UNMET = 10.0
-"""Largest multiplier of a row of norm one, in slopes of the function: no step meets the row."""
+"""Largest multiplier of a row of norm one, in slopes of the function: that of a row that no step meets."""
 
 
 class KnownMultipliers:
-    """Multipliers of known constraints, as the affine ones that touch them at a decision x.
+    """Multipliers of known constraints, linearized at a decision x.
 
     known  the constraints
-    still  True for entries of the flattened decisions that stay where they are, (n,)
+    still  mask of the entries of the flattened decisions that are held fixed, (n,)
     """
 
     def __init__(self, p: Problem, known: Sequence[Inequality], x: Point, still: Floats) -> None:
@@ -52,7 +52,7 @@ class KnownMultipliers:
         starts  flattened decisions, in the user's units, (K, n)
         slope   of the function at x, in units of the rule
         length  of the steps, in sizes of the domain
-        there   slope at other decisions, where it changes: a second step is against that where the first one ends
+        there   slope at other decisions, where it changes: a second step is taken against the slope where the first one ends
         """
         t, rows, (base, size) = self.t, self.rows, flat_domain(self.p.spec.canonical)
         C = rows.C * self.moves * t.reshape(self.inverse, (self.inverse.size, 1))

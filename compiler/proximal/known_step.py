@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Rule, State, array, point
+from oco.compiler.lowering.rule import Rule, State, array, joined, point
 from oco.compiler.problem.canonical import StreamRange
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 
@@ -26,7 +26,8 @@ class WithinKnown:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((rows_known(p.spec.canonical),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **kept_at_start(p, start)}
+        own: State = {PLAYED: start, START: none, MULTIPLIERS: none}
+        return joined(self.rule.init(p, start), own, kept_at_start(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, PLAYED)
@@ -52,7 +53,7 @@ class CarryingRule:
         self.rule = rule
 
     def init(self, p: Problem, start: Point) -> State:
-        return {**self.rule.init(p, start), **kept_at_start(p, start)}
+        return joined(self.rule.init(p, start), kept_at_start(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return self.rule.decide(p, _own(state))
@@ -70,7 +71,7 @@ def carried_field(name: str) -> str:
 def kept_at_start(p: Problem, start: Point) -> State:
     """State that keeps what the first round is left with."""
     carried = {carried_field(s.name): p.tracer.constant(s.first, s.name) for s in _carried(p) if s.first is not None}
-    return {**decided_before(p, start), **carried}
+    return joined(decided_before(p, start), carried)
 
 
 def kept_after(p: Problem, x: Point) -> State:

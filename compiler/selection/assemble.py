@@ -22,6 +22,7 @@ from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.restarts import EPOCH
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.lowering.rule import joined
 from oco.compiler.proximal.expected_levels import in_common, late_states
 from oco.compiler.proximal.fallback_margins import SYMBOLS as FITTED
 from oco.compiler.proximal.known_step import SYMBOLS
@@ -45,50 +46,79 @@ def assemble(
     alert      of a learner that watches its streams, and goes over to another rule
     """
     t = Tracer(spec.canonical.name)
-    rule = PlayedRule(t, algorithm, spec)
-    layout = rule.layout
-    watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
-    player = rule if alert is None else SwitchingRule(t, rule, alert)
-    gap = _gap(t, algorithm, spec) if alert is None else None
-    certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales, gap)
-    layout.beside = (*certificates.names, *watcher.names)
-
-    def init(start: Named) -> Mapping[str, Liftable]:
-        return player.init(start) | certificates.start() | watcher.start()
-
-    def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        seen = _disclosed(t, spec, layout, rule.decide, state, seen, drawn) if discloses else seen
-        p = player.problem(state, seen, drawn)
-        following = player.update(p, state) | watcher.after(p, state)
-        if certificates.names:
-            x, u = player.decided(p, state), player.chosen(p, state)
-            following |= certificates.after(p, state, player.own(state), x, u)
-        return following
-
-    given = with_streams(spec) if discloses else spec
+    learner = _TracedLearner(t, algorithm, spec, alert, discloses)
+    layout, given = learner.rule.layout, with_streams(spec) if discloses else spec
     measure, slopes = _measures(t, given, layout, norm)
     program = trace_program(
         t,
         doc=doc,
         decision=layout.fields,
-        factored=tuple(b.name for b, room in layout.blocks if room is not None),
+        factored=tuple(b.name for b, low_rank in layout.blocks if low_rank is not None),
         feedback=given.fields(),
-        draws=player.draws,
-        init=init,
-        decide=player.decide,
-        update=update,
+        draws=learner.player.draws,
+        init=learner.init,
+        decide=learner.player.decide,
+        update=learner.update,
         measure=measure,
         slopes=None if discloses else slopes,
-        state_docs=player.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **FITTED, **IN_TURN})
-        | SUMMED
-        | WAITING
-        | WATCHED,
+        state_docs=learner.docs,
         labels=spec.canonical.whole.constraint_names,
     )
-    program = replace(program, context=spec.canonical.context, previous=rule.previous)
-    program = with_prepare(t, program, player.prepare)
+    program = replace(program, context=spec.canonical.context, previous=learner.rule.previous)
+    program = with_prepare(t, program, learner.player.prepare)
     program = _in_turn(program, algorithm, spec) if spec.canonical.delay else program
+    certificates = learner.certificates
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+class _TracedLearner:
+    """Rule of an algorithm with what is kept beside it, from fields to fields: sums of a certificate, and of watched conditions.
+
+    rule    of the algorithm
+    player  the same, or with an alert the rule that goes over from it to another
+    """
+
+    def __init__(
+        self, t: Tracer, algorithm: Algorithm, spec: TraceSpec, alert: TracedAlert | None, discloses: bool
+    ) -> None:
+        self.t, self.spec, self.discloses = t, spec, discloses
+        self.rule = PlayedRule(t, algorithm, spec)
+        self.watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
+        self.player = self.rule if alert is None else SwitchingRule(t, self.rule, alert)
+        gap = _gap(t, algorithm, spec) if alert is None else None
+        self.certificates = CertificateKeeper(t, spec, algorithm.multipliers, self.player.scales, gap)
+        self.rule.layout.beside = (*self.certificates.names, *self.watcher.names)
+
+    def init(self, start: Named) -> Mapping[str, Liftable]:
+        """Fields before the first round, from the first decisions."""
+        return joined(self.player.init(start), self.certificates.start(), self.watcher.start())
+
+    def update(self, state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
+        """Fields after a round."""
+        if self.discloses:
+            seen = self._disclosed(state, seen, drawn)
+        p = self.player.problem(state, seen, drawn)
+        following = self.player.update(p, state) | self.watcher.after(p, state)
+        if self.certificates.names:
+            x, u = self.player.decided(p, state), self.player.chosen(p, state)
+            following |= self.certificates.after(p, state, self.player.own(state), x, u)
+        return following
+
+    @property
+    def docs(self) -> dict[str, str]:
+        """Words on each field of the state."""
+        beside_rule = {EPOCH: "the number of rounds of this epoch", **SYMBOLS, **FITTED, **IN_TURN}
+        return self.player.docs(beside_rule) | SUMMED | WAITING | WATCHED
+
+    def _disclosed(self, state: Named, streams: Named, drawn: Named) -> Named:
+        """Values that the feedback discloses of a round with these streams."""
+
+        def point(draws: Named) -> Point:
+            made = self.rule.decide(state, draws)
+            return self.rule.layout.point({name: self.t.lift(v) for name, v in made.items()})
+
+        second = partial(point, {name: -v for name, v in drawn.items()})
+        return disclosed(self.t, self.spec, state["round"], streams, point(drawn), second)
 
 
 def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], Value] | None:
@@ -114,24 +144,6 @@ def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program
         in_order=bool(late_states(spec.canonical)),
         numbered_by=by,
     )
-
-
-def _disclosed(
-    t: Tracer,
-    spec: TraceSpec,
-    layout: Layout,
-    decide: Callable[[Named, Named], Mapping[str, Liftable]],
-    state: Named,
-    streams: Named,
-    drawn: Named,
-) -> Named:
-    """Values that the feedback discloses of a round with these streams."""
-
-    def point(draws: Named) -> Point:
-        return layout.point({name: t.lift(v) for name, v in decide(state, draws).items()})
-
-    second = partial(point, {name: -v for name, v in drawn.items()})
-    return disclosed(t, spec, state["round"], streams, point(drawn), second)
 
 
 def _measures(t: Tracer, spec: TraceSpec, layout: Layout, norm: str) -> tuple[Measure, Measure | None]:

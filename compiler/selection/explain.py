@@ -25,6 +25,8 @@ from oco.compiler.theory.theorems import Bound, Guarantee
 from oco.dsl.source import Span
 
 WIDTH = 116
+APPLIES = {Applicability.CHOSEN: "chosen: ", Applicability.APPLICABLE: "applies: ", Applicability.REFUSED: ""}
+SAYS = {Informativeness.VACUOUS: "vacuous; ", Informativeness.RATES: "a rate without a number; "}
 UNSEARCHED = "the numbers are for the paper's constants: it comes behind whatever these are"
 
 
@@ -49,22 +51,8 @@ def table_lines(choice: Choice) -> list[str]:
     rounds = choice.situation.rounds or ANY_HORIZON
     lines = [f"{'algorithm':<17} {'sum':>10}  at T = {rounds}, in units of the most that a round can cost"]
     for v in choice.verdicts:
-        message = {Informativeness.VACUOUS: "vacuous; ", Informativeness.RATES: "a rate without a number; "}.get(
-            v.informativeness, ""
-        )
-        mark = (
-            "chosen: "
-            if v.applicability is Applicability.CHOSEN
-            else ""
-            if v.applicability is Applicability.REFUSED
-            else "applies: "
-        )
-        more = f" (and {len(v.reasons) - 1} more)" if len(v.reasons) > 1 else ""
-        words = v.reason if v.applicability is Applicability.CHOSEN else _few_words(v)
-        lead = "" if message[:7] in words else message
-        lines += textwrap.wrap(
-            f"{v.name:<17} {_sum(v):>10}  {mark}{lead}{words}{more}", WIDTH, subsequent_indent=" " * 30
-        )
+        line = f"{v.name:<17} {_sum(v):>10}  {APPLIES[v.applicability]}{_in_few_words(v)}"
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent=" " * 30)
     return lines
 
 
@@ -73,9 +61,15 @@ def _sum(v: Verdict) -> str:
     return f"{v.score:.5g}" if math.isfinite(v.score) else "-"
 
 
-def _few_words(v: Verdict) -> str:
-    """The first clause of the first reason."""
-    return re.split(r", and |[:;] |, not ", v.reasons[0])[0] if v.reasons else ""
+def _in_few_words(v: Verdict) -> str:
+    """Informativeness of the guarantee, and the reason of the choice, or the first clause of the first reason and the number of others."""
+    says = SAYS.get(v.informativeness, "")
+    if v.applicability is Applicability.CHOSEN:
+        words = v.reason
+    else:
+        words = re.split(r", and |[:;] |, not ", v.reasons[0])[0] if v.reasons else ""
+    more = f" (and {len(v.reasons) - 1} more)" if len(v.reasons) > 1 else ""
+    return f"{words}{more}" if says[:7] in words else f"{says}{words}{more}"
 
 
 def refusal(choice: Choice) -> tuple[str, str, Span | None]:

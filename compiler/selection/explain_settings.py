@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from oco.compiler.ir.symbolic import Symbol
-from oco.compiler.selection.choice import Policy, judge
 from oco.compiler.selection.horizons import useful_from
+from oco.compiler.selection.judging import judge
+from oco.compiler.selection.request import AlgorithmRequest
+from oco.compiler.selection.resolve_again import given_words
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.objective import normalized_sum
@@ -64,8 +65,7 @@ def _middle(origin: Any) -> str:
 
 def literal(s: Situation, v: Verdict) -> Verdict | None:
     """Verdict on the algorithm with the paper's settings in the user's units; None where they have no guarantee."""
-    words = {n: str(x.formula) for n, x in v.settings.items() if x.given and isinstance(x.formula, Symbol)}
-    result = judge(v.algorithm, s, words, None, Policy())
+    result = judge(v.algorithm, s, AlgorithmRequest(given=given_words(v)))
     return result if result.guarantee is not None else None
 
 

@@ -32,11 +32,11 @@ def outranked(s: Situation, verdicts: Iterable[Verdict]) -> frozenset[str]:
     Constants change the numbers of a guarantee, and neither its conditions nor whether there is one.
     """
     usable = [v for v in verdicts if v.applicability is Applicability.APPLICABLE]
-    first = min((_fixed(s, v) for v in usable if not v.algorithm.baseline), default=None)
-    return frozenset(v.name for v in usable if first is not None and _fixed(s, v) > first)
+    first = min((_leading(s, v) for v in usable if not v.algorithm.baseline), default=None)
+    return frozenset(v.name for v in usable if first is not None and _leading(s, v) > first)
 
 
-def _fixed(s: Situation, v: Verdict) -> tuple[Any, ...]:
+def _leading(s: Situation, v: Verdict) -> tuple[Any, ...]:
     """Leading part of the order, which no constant changes; a baseline may have more before it."""
     return _ignores_what_is_known(s, v), v.guarantee is None, (0, 0) if v.guarantee is None else v.guarantee.openness
 
@@ -57,7 +57,7 @@ def searched_finalists(s: Situation, plain: Sequence[Verdict], search: Search) -
     rate = min((v.exponent for v in finalists if not v.algorithm.baseline), default=math.inf)
     for v in sorted(finalists, key=_effort):
         numbers = best is not None and best.informativeness is Informativeness.NUMBERS
-        least = best.score if best is not None and numbers and _fixed(s, v) >= _fixed(s, best) else math.inf
+        least = best.score if best is not None and numbers and _leading(s, v) >= _leading(s, best) else math.inf
         results[v.name] = full = search(v.algorithm, Rival(least, rate))
         if full.applicability is Applicability.APPLICABLE and (best is None or order(s, full) < order(s, best)):
             best = full
@@ -71,7 +71,7 @@ def _effort(v: Verdict) -> tuple[bool, int]:
 
 def earliest(s: Situation, v: Verdict) -> tuple[Any, ...]:
     """Key that is not above `order` of the verdict, whatever its constants are."""
-    ignores, unpromised, openness = _fixed(s, v)
+    ignores, unpromised, openness = _leading(s, v)
     return ignores, (unpromised, False, openness)
 
 

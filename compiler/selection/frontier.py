@@ -7,8 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from oco.compiler.ir.symbolic import Symbol
-from oco.compiler.selection.choice import Policy, judge
+from oco.compiler.selection.judging import judge
+from oco.compiler.selection.modes import Mode
+from oco.compiler.selection.request import AlgorithmRequest, Policy
+from oco.compiler.selection.resolve_again import given_words
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.objective import ANY_HORIZON
 from oco.compiler.theory.theorems import Situation
@@ -32,13 +34,8 @@ class FrontierPoint:
 def frontier(s: Situation, v: Verdict) -> tuple[FrontierPoint, ...]:
     """The guarantees of an algorithm over `WEIGHTS`; empty where its bounds have no numbers or nothing is free."""
     results = []
-    words = {
-        n: str(x.formula)
-        for n, x in v.settings.items()
-        if x.given and x.value is None and isinstance(x.formula, Symbol)
-    }
     for weight in WEIGHTS:
-        best = judge(v.algorithm, s, words, None, Policy(True, weight))
+        best = judge(v.algorithm, s, AlgorithmRequest(given=given_words(v), policy=Policy(Mode.LEAST, weight)))
         if best.best is None or best.best.least is None or best.guarantee is None:
             return ()
         results.append(_point(best, weight, s.rounds or ANY_HORIZON))

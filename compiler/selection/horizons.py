@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from oco.compiler.selection.choice import Choice
-from oco.compiler.selection.resolve_again import at_horizon, given_formulas, in_its_units
+from oco.compiler.selection.resolve_again import in_its_units, revised
 from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.moves import promise
-from oco.compiler.theory.resolve import theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
@@ -67,12 +66,10 @@ class _Shares:
         return math.inf if share is None or math.isnan(share) else share
 
     def guarantee(self, T: int) -> Guarantee:
-        v, s = self.v, at_horizon(self.s, T)
-        inner = in_its_units(s, v)
+        """Guarantee at a horizon, in the units of the settings."""
+        s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
-        numbers = None if v.best is None else v.best.numbers
-        settings = theorem_settings(v.theorem, inner, given_formulas(v), None, numbers)
-        return in_turns(on_data(promise(v.theorem, inner, settings), s, v.scales), s.canonical)
+        return in_turns(on_data(promise(v.theorem, in_its_units(s, v), v.settings), s, v.scales), s.canonical)
 
 
 def _first(share: Callable[[int], float], horizon: int) -> UsefulHorizon:

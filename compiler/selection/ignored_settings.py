@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from oco.compiler.selection.request import AlgorithmRequest
 from oco.compiler.selection.seen_by import seen_by
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.resolve import GivenSettings, defaults
 from oco.compiler.theory.theorems import Objection, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
 from oco.dsl.settings import UNITS
-from oco.dsl.source import Span
 
 
-def ignored_settings(v: Verdict, s: Situation, given: GivenSettings, span: Span | None) -> Iterator[Diagnostic]:
+def ignored_settings(v: Verdict, s: Situation, request: AlgorithmRequest) -> Iterator[Diagnostic]:
     """A warning for each given setting that neither the rule nor another setting reads, with what would use it."""
     if v.theorem is None:
         return
     s = seen_by(v.algorithm, s)
-    for name in unread(v.theorem, s, given):
+    for name in unread(v.theorem, s, request.given):
         message = f"the setting {name} has no effect: `{v.name}` does not use it here, by {v.theorem.name}"
-        yield Diagnostic("OCO712", message, span, _way_out(v, s, given, name), Severity.WARNING)
+        yield Diagnostic("OCO712", message, request.span, _way_out(v, s, name), Severity.WARNING)
 
 
 def unread(theorem: Theorem, s: Situation, given: GivenSettings) -> list[str]:
@@ -61,7 +61,8 @@ def _mentions(formula: str, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\b", formula) is not None
 
 
-def _way_out(v: Verdict, s: Situation, given: GivenSettings, name: str) -> str:
+def _way_out(v: Verdict, s: Situation, name: str) -> str:
+    """Theorem of the algorithm that uses the setting, with what it needs; else the settings that are used."""
     assert v.theorem is not None
     for other in v.algorithm.theorems:
         if other.name != v.theorem.name and name in _names(other, s, {}):

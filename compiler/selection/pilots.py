@@ -14,8 +14,8 @@ class PilotResult:
     horizon: the first half of the rounds once, the second half for all others.
 
     `behind` is how much the sum is above the first run's in the mean, `error` the standard error of that difference by blocks of rounds.
-    `plain`: with the paper's constants on the problem without units, else with those that make the guarantee least. `grows`: a constraint
-    on average without a penalty was broken in the second half of the rounds, whatever was saved before.
+    papers_constants  True with the paper's constants, on the problem without units; else with those that make the guarantee least
+    grows             a constraint on average without a penalty was broken in the second half of the rounds, whatever was saved before
     """
 
     algorithm: str
@@ -24,13 +24,13 @@ class PilotResult:
     cost: float
     behind: float = 0.0
     error: float = 0.0
-    plain: bool = False
+    papers_constants: bool = False
     grows: bool = False
 
     @property
     def constants(self) -> str:
         """Constants that the run used, in words."""
-        return WITH_PAPERS if self.plain else WITH_LEAST
+        return WITH_PAPERS if self.papers_constants else WITH_LEAST
 
     def __str__(self) -> str:
         growing = ", growing" if self.grows else ""
@@ -62,34 +62,45 @@ class Pilots:
         return tuple(dict.fromkeys(r.algorithm for r in self.results))
 
     @property
-    def plain(self) -> bool:
+    def papers_constants(self) -> bool:
         """True if the best run had the paper's constants."""
-        return bool(self.results) and self.results[0].plain
+        return bool(self.results) and self.results[0].papers_constants
 
     def why(self, algorithm: str, promised: bool = True) -> str:
         """Reason for an algorithm's place. `promised`: it has a guarantee."""
         result = next((r for r in self.results if r.algorithm == algorithm), None)
         if result is None:
             return "it was not among the pilot runs"
-        if algorithm != self.order[0] and result.grows and not self.results[0].grows:
+        if algorithm == self.order[0]:
+            return "; ".join(
+                filter(None, (self._best(promised), self._by_chance(), self._left(), self._taken(), self._hint()))
+            )
+        if result.grows and not self.results[0].grows:
             return (
                 "in the pilot runs its violation grew to the end, and the model states no penalty that would weigh it"
             )
-        if algorithm != self.order[0] and result.behind < 0:
+        if result.behind < 0:
             return f"in the pilot runs it cost {-result.behind:.3g} a round less, which chance may show"
-        if algorithm != self.order[0]:
-            return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
+        return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
+
+    def _best(self, promised: bool) -> str:
+        """Why the first algorithm is chosen, and what each one cost."""
         runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
         runs = f"{runs}, the second half of which counts for all rounds to come"
-        message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
+        costs = "; ".join(f"{name} {self._both(name)}" for name in self.order)
+        why = self._why_tried(promised) if len(self.order) > 1 else self._why_alone(promised)
+        return f"{why} on {runs}: {costs}"
+
+    def _why_tried(self, promised: bool) -> str:
         vacuous = "every guarantee is vacuous at this horizon" if promised else "nothing is promised"
-        chosen = f"{vacuous}, so it is chosen by pilot, on"
-        chosen = "it is chosen by pilot, on" if self.measured else chosen
-        alone = "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost on"
-        alone = alone if promised else "it is the only one that can run here, without a promise. It cost on"
-        alone = "no other one was tried. It cost on" if self.left_out else alone
-        first = f"{chosen if len(self.order) > 1 else alone} {runs}: {message}"
-        return "; ".join(filter(None, (first, self._by_chance(), self._left(), self._taken(), self._hint())))
+        return "it is chosen by pilot," if self.measured else f"{vacuous}, so it is chosen by pilot,"
+
+    def _why_alone(self, promised: bool) -> str:
+        if self.left_out:
+            return "no other one was tried. It cost"
+        if promised:
+            return "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost"
+        return "it is the only one that can run here, without a promise. It cost"
 
     def _by_chance(self) -> str:
         less = [r.algorithm for r in self.results if r.behind < 0]
@@ -106,7 +117,7 @@ class Pilots:
         return "".join((str(best), *(f", {r.constants} {r.cost:.4g}" for r in others)))
 
     def _taken(self) -> str:
-        if not self.plain or all(r.plain for r in self.results):
+        if not self.papers_constants or all(r.papers_constants for r in self.results):
             return ""
         return (
             "the least guarantee is vacuous too, and the pilots favoured the paper's constants, on the problem without units: "

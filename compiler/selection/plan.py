@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
@@ -26,12 +25,14 @@ from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.seasons import own_seasons
 from oco.compiler.selection.alert import Alert, alert_of, without_statements
 from oco.compiler.selection.assemble import assemble
-from oco.compiler.selection.choice import Choice, choose, judge, named
+from oco.compiler.selection.choice import Choice, choose, named
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
-from oco.compiler.selection.modes import LEAST, PLAIN, SettingsMode, mode_of, policy_of
+from oco.compiler.selection.judging import judge
+from oco.compiler.selection.modes import Mode, SettingsMode, mode_of
 from oco.compiler.selection.played_round import trace_spec, with_streams_of
+from oco.compiler.selection.request import AlgorithmRequest, request_of
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, proved_at, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict, withheld
 from oco.compiler.theory.best_constants import closed
@@ -54,18 +55,21 @@ class Plan:
 
     model      as it was given
     canonical  problem that is played: that of the model, or one that asks for less where the plan gives promises up (`relaxed`)
-    pending  True where the data of rounds may wait in the state until the sums of a certificate take them
-    alert  test of what the model states of its streams, which its learners make; None: they do not
-    after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
+    mode       kind of the settings that were not given
+    given      settings that a caller gave, by name; those of the model's `using` line are not among them
+    open       names of the constants that the program leaves open (`opened`)
+    certify    kind of regret of which learners keep certificates; "": of none
+    pending    True where the data of rounds may wait in the state until the sums of a certificate take them
+    after      horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
+    alert      test of what the model states of its streams, which its learners make; None: they do not
     """
 
     model: Model
     canonical: Canonical
     facts: Facts
     choice: Choice
-    mode: str = "paper"
+    mode: Mode = Mode.PAPER
     given: Mapping[str, str | float] = field(default_factory=dict)
-    tradeoff: float = 1.0
     open: tuple[str, ...] = ()
     certify: str = ""
     pending: bool = True
@@ -111,6 +115,11 @@ class Plan:
         return self.choice.compared()
 
     @property
+    def tradeoff(self) -> float:
+        """Weight of violations against regret where the two are added."""
+        return self.choice.policy.weight
+
+    @property
     def horizon(self) -> int | None:
         """Number of rounds; None where it is unknown."""
         return self.canonical.horizon
@@ -139,7 +148,7 @@ class Plan:
         """
 
         def without() -> tuple[Choice, Program]:
-            mode = self.mode if self.mode in ("paper", PLAIN) and not self.given else LEAST
+            mode = self.mode if self.mode in (Mode.PAPER, Mode.UNIT_FREE) and not self.given else Mode.LEAST
             made = compile_plan(without_statements(self.model), None, mode, tradeoff=self.tradeoff)
             return made.choice, made.traced
 
@@ -287,7 +296,7 @@ class Plan:
         units = {} if v.scales is None else {UNITS: "free"}
         wanted = self.with_constants(numbers).settings
         few: dict[str, str | float] = {**units, **given, **formulas(v.theorem, inner, given, numbers)}
-        again = judge(v.algorithm, s, few, None, self.choice.policy, asked=True).settings
+        again = judge(v.algorithm, s, AlgorithmRequest(v.name, few, policy=self.choice.policy)).settings
         if {n: x.formula for n, x in again.items()} == {n: x.formula for n, x in wanted.items()}:
             return few
         return {**units, **all_formulas(v.theorem, inner, given, numbers)}
@@ -312,7 +321,7 @@ class Plan:
 def compile_plan(
     model: Model | Canonical,
     algorithm: str | None = None,
-    settings: SettingsMode = "paper",
+    settings: SettingsMode = Mode.PAPER,
     *,
     keep: str | None = None,
     tradeoff: float = 1.0,
@@ -333,29 +342,23 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    situation = known or analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
-    mode, formulas = mode_of(settings)
-    policy = policy_of(mode, tradeoff)
-    using = situation.canonical.model.using
-    name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
-    span = using.span if using is not None and algorithm is None else None
-    given: dict[str, str | float] = (
-        dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
-    )
-    choice = choose(situation, name, given | formulas, span, policy)
+    situation = known or analyzed(model, effort, tradeoff, seen, season)
+    request = request_of(situation, algorithm, settings)
+    choice = choose(situation, request)
     if choice.winner is not None and keep is not None and choice.winner.name != keep:
-        choice = choose(situation, keep, given | formulas, span, policy)
-    return plan_of(choice, situation.canonical, mode, formulas, tradeoff)
+        choice = choose(situation, replace(request, algorithm=keep))
+    return plan_of(choice, situation.canonical, settings)
 
 
 def analyzed(
     model: Model | Canonical,
     effort: float = 1.0,
-    weight: float = 1.0,
+    tradeoff: float = 1.0,
     seen: Rounds | None = None,
     season: int | Mapping[str, int] | None = None,
 ) -> Situation:
-    """The canonical problem and its facts. Raises OcoError where the model is wrong."""
+    """The canonical problem and its facts; arguments are those of `compile_plan`. Raises OcoError where the model is wrong."""
+    weight = checked_tradeoff(tradeoff)
     problem = model if isinstance(model, Canonical) else canonical(model)
     if season is None:
         unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
@@ -371,30 +374,22 @@ def analyzed(
     return Situation(problem.learned, facts, problem.learner_rounds, weight, **about)  # type: ignore[arg-type]
 
 
-def plan_of(
-    choice: Choice,
-    given: Canonical,
-    mode: str = "paper",
-    formulas: Mapping[str, str | float] = MappingProxyType({}),
-    tradeoff: float = 1.0,
-) -> Plan:
-    """The plan of the algorithm that was chosen for a problem. Raises OCO708 where none was."""
+def plan_of(choice: Choice, given: Canonical, settings: SettingsMode = Mode.PAPER) -> Plan:
+    """The plan of the algorithm that was chosen for a problem and with these settings. Raises OCO708 where none was."""
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or given.model.span, hint)
     played = with_streams_of(given, choice.played.canonical.standing)
-    return Plan(given.model, played, choice.situation.facts, choice, mode, formulas, tradeoff)
+    return Plan(given.model, played, choice.situation.facts, choice, *mode_of(settings))
 
 
 def explain_choice(
     model: Model | Canonical,
-    settings: str = "paper",
+    settings: str = Mode.PAPER,
     tradeoff: float = 1.0,
     effort: float = 1.0,
     seen: Rounds | None = None,
 ) -> Choice:
-    """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
-    u = situation.canonical.model.using
-    name, given, span = (u.algorithm, dict(u.settings), u.span) if u else (None, {}, None)
-    return choose(situation, name, given, span, policy_of(mode_of(settings)[0], tradeoff))
+    """The verdicts on a model, also where no algorithm applies. Arguments are those of `compile_plan`."""
+    situation = analyzed(model, effort, tradeoff, seen)
+    return choose(situation, request_of(situation, settings=settings))

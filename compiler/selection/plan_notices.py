@@ -11,7 +11,7 @@ from oco.compiler.prover.notices import cut_of
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.horizons import useful_from
-from oco.compiler.selection.verdicts import withheld
+from oco.compiler.selection.verdicts import Verdict, withheld
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import changes
@@ -25,20 +25,41 @@ def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:
 
 
 def _notices(choice: Choice) -> Iterator[Diagnostic]:
-    s, v = choice.situation, choice.winner
-    stated = [bool(c.penalties) for c in s.canonical.constraints]
-    if choice.policy.weight != 1.0 and stated and all(stated):
-        message = f"the tradeoff {choice.policy.weight:g} weighs nothing: each constraint of {s.canonical.name} states its penalty"
+    yield from _tradeoff_without_effect(choice)
+    v = choice.winner
+    if v is None:
+        return
+    yield from _predictions_unused(choice.situation, v)
+    yield from _nothing_ahead(choice.situation, v)
+    if v.theorem is not None and (why := withheld(v.theorem, choice.played, v.settings)):
+        message = f"nothing is guaranteed of `{v.name}` here: {why}"
+        yield Diagnostic("OCO704", message, choice.situation.canonical.model.horizon.span, "", Severity.WARNING)
+    yield from _broken_at_first(choice.played, v.name)
+    yield from _vacuous_bounds(choice.situation, v)
+
+
+def _tradeoff_without_effect(choice: Choice) -> Iterator[Diagnostic]:
+    """Warning about a tradeoff where each constraint states its penalty."""
+    problem, weight = choice.situation.canonical, choice.policy.weight
+    if weight != 1.0 and problem.constraints and all(c.penalties for c in problem.constraints):
+        message = f"the tradeoff {weight:g} weighs nothing: each constraint of {problem.name} states its penalty"
         hint = "change the penalties, or leave them out where the tradeoff is to count"
-        yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
-    if v is not None and s.canonical.predictions and not v.algorithm.predicts:
+        yield Diagnostic("OCO716", message, problem.model.span, hint, Severity.WARNING)
+
+
+def _predictions_unused(s: Situation, v: Verdict) -> Iterator[Diagnostic]:
+    """Warning about stated predictions that the algorithm makes no use of."""
+    if s.canonical.predictions and not v.algorithm.predicts:
         predicted = ", ".join(f"`{n}`" for n, _ in s.canonical.predictions)
         users = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.predicts)
-        message = f"`{v.name}` makes no use of the stated predictions of {predicted}"
-        yield Diagnostic(
-            "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
-        )
-    if v is not None and s.canonical.lookahead.contexts and count_ahead(s, v.settings) <= 1:
+        message, hint = f"`{v.name}` makes no use of the stated predictions of {predicted}", f"{users} takes them"
+        span = s.canonical.model.span
+        yield Diagnostic("OCO717", message, span, f"{hint}, where it applies", Severity.WARNING)
+
+
+def _nothing_ahead(s: Situation, v: Verdict) -> Iterator[Diagnostic]:
+    """Warning about predictions of rounds to come of which the algorithm takes that of the round itself."""
+    if s.canonical.lookahead.contexts and count_ahead(s, v.settings) <= 1:
         given = ", ".join(f"`{n}`" for n in s.canonical.lookahead.contexts)
         message = (
             f"nothing looks ahead to the rounds to come of {given}: `{v.name}` takes the prediction of the round itself"
@@ -47,22 +68,19 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
             "a `state` says what a round leaves to the next, and `using hedged` values it; else predict the round alone"
         )
         yield Diagnostic("OCO616", message, s.canonical.model.span, hint, Severity.WARNING)
-    if v is not None and v.theorem is not None and (why := withheld(v.theorem, choice.played, v.settings)):
-        message = f"nothing is guaranteed of `{v.name}` here: {why}"
-        yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
-    if v is not None:
-        yield from _broken_at_first(choice.played, v.name)
-    if v is None or v.guarantee is None or s.rounds is None:
+
+
+def _vacuous_bounds(s: Situation, v: Verdict) -> Iterator[Diagnostic]:
+    """Warnings about bounds that say nothing at this horizon, with the horizon from which they do."""
+    if v.guarantee is None or s.rounds is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)
     for bound in v.guarantee.bounds:
         if bound.measure not in useful or bound.worst is None:
             continue
-        promised = bound.number(s.rounds)
+        promised = number(bound.number(s.rounds) or 0.0)
         most = f"{s.rounds} rounds of at most {number(bound.worst)} each"
-        message = (
-            f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(promised or 0.0)}, no less than {most}"
-        )
+        message = f"the guarantee of {v.name} says nothing: {bound.measure} <= {promised}, no less than {most}"
         hint = "its rate says how it grows; `oco explain` shows what each algorithm promises"
         yield Diagnostic("OCO608", message, span, hint, Severity.WARNING)
         from_then = useful[bound.measure]

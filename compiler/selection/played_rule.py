@@ -17,7 +17,7 @@ from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rounding import rounded
-from oco.compiler.lowering.rule import Informed, Rule, State
+from oco.compiler.lowering.rule import Informed, Rule, State, joined
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.fallback_margins import WithFallbacks, has_fallbacks
 from oco.compiler.proximal.handing_on import HandingOn
@@ -38,7 +38,7 @@ class PlayedRule:
         constants = self._open(start)
         p = Problem(self.t, self.spec, {}, constants=constants)
         begun = self.layout.flat(self.rule.init(p, p.units.inward(self.layout.point(start))))
-        return begun | self.layout.first_starts() | constants
+        return joined(begun, self.layout.first_starts(), constants)
 
     def decide(self, state: Named, drawn: Named) -> dict[str, Liftable]:
         """Decisions of the round."""
@@ -132,7 +132,10 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
 
 
 class Layout:
-    """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
+    """Layout of points as fields of a state: an array for each decision, or several for one that is kept as factors.
+
+    A model with one decision has its fields under the symbols themselves.
+    """
 
     def __init__(self, t: Tracer, spec: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t
@@ -141,10 +144,12 @@ class Layout:
             zip(spec.canonical.blocks, spec.low_rank_layouts or (None,) * len(spec.canonical.blocks), strict=True)
         )
         self.decided = [
-            (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if room is None else room.fields(b)
-            for b, room in self.blocks
+            (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if low_rank is None else low_rank.fields(b)
+            for b, low_rank in self.blocks
         ]
-        warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
+        warm = [
+            k for k, (b, low_rank) in enumerate(self.blocks) if low_rank is not None or b.domain.lmo_start is not None
+        ]
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
         self.open = spec.open
         self.beside: tuple[str, ...] = ()
@@ -161,14 +166,17 @@ class Layout:
     def point(self, fields: Named) -> Point:
         """The decisions from their fields."""
         return Point(
-            tuple(fields[b.name] if room is None else started(self.t, b, room, fields) for b, room in self.blocks)
+            tuple(
+                fields[b.name] if low_rank is None else started(self.t, b, low_rank, fields)
+                for b, low_rank in self.blocks
+            )
         )
 
     def decision(self, x: Point) -> dict[str, Liftable]:
         """Their fields."""
         results: dict[str, Liftable] = {}
-        for (b, room), value in zip(self.blocks, x.blocks, strict=True):
-            results |= {b.name: value} if room is None else decided(self.t, b, room, value)
+        for (b, low_rank), value in zip(self.blocks, x.blocks, strict=True):
+            results |= {b.name: value} if low_rank is None else decided(self.t, b, low_rank, value)
         return results
 
     # Starts of linear minimisations.
@@ -185,16 +193,16 @@ class Layout:
 
     def flat(self, state: State) -> dict[str, Liftable]:
         """Fields of a rule's state."""
-        results: dict[str, Liftable] = {}
+        results: list[Mapping[str, Liftable]] = []
         for symbol, value in state.items():
             if isinstance(value, Point | Rows):
                 self.kinds[symbol] = type(value)
                 for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
                     kept = self.state_layout.fields(name, block) if isinstance(block, Combination) else {name: block}
-                    results |= kept
+                    results.append(kept)
             else:
-                results[symbol] = value
-        return results
+                results.append({symbol: value})
+        return joined(*results)
 
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""

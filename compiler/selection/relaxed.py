@@ -36,26 +36,10 @@ def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] =
     """
     if usable and not _values_only(s, usable):
         return None
-    if (narrower := _within_likely_ranges(s) or _kept_from_infinite_slopes(s)) is not None:
+    narrower = _within_likely_ranges(s) or _kept_from_infinite_slopes(s)
+    if narrower is not None or usable:
         return narrower
-    if usable:
-        return None
-    if s.canonical.equalities:
-        able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
-        labels = ", ".join(f"`{c.label}`" for c in s.canonical.equalities)
-        pairs = s.canonical.as_inequalities()
-        facts = check_canonical(pairs.model, pairs, budget=SearchBudget(s.facts.effort))
-        lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
-        words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
-        seen = None if s.seen is None else replace(s.seen, problem=pairs)
-        return replace(s, canonical=pairs, facts=facts, given_up=(*s.given_up, words), seen=seen)
-    if s.canonical.measure is Measure.DYNAMIC:
-        able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
-        instead = "the bound is one of static regret"
-        words = f"nothing is promised of dynamic regret, because {_reason(able, judged)}; {instead}"
-        static = replace(s.canonical, model=replace(s.canonical.model, measure=Measure.STATIC))
-        return replace(s, canonical=static, given_up=(*s.given_up, words))
-    return None
+    return _with_equalities_as_pairs(s, judged) or _of_static_regret(s, judged)
 
 
 def asking_less(
@@ -73,6 +57,27 @@ def asking_less(
             return s, verdict
         less, refusal = weaker, again(weaker)
     return less, refusal
+
+
+def _with_equalities_as_pairs(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
+    """Situation with two inequalities for each equality on average; None where there is none."""
+    if not s.canonical.equalities:
+        return None
+    able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
+    lost = f"{', '.join(f'`{c.label}`' for c in s.canonical.equalities)} as equalities on average"
+    pairs = s.canonical.as_inequalities()
+    words = f"nothing is promised of {lost}, because {_reason(able, judged)}; they are taken as two inequalities each"
+    return _asking_for(s, pairs, words)
+
+
+def _of_static_regret(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
+    """Situation that measures static regret; None where it does so already."""
+    if s.canonical.measure is not Measure.DYNAMIC:
+        return None
+    able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
+    words = f"nothing is promised of dynamic regret, because {_reason(able, judged)}; the bound is one of static regret"
+    static = replace(s.canonical, model=replace(s.canonical.model, measure=Measure.STATIC))
+    return replace(s, canonical=static, given_up=(*s.given_up, words))
 
 
 def _values_only(s: Situation, usable: Sequence[Verdict]) -> bool:
@@ -115,10 +120,15 @@ def _kept_from_infinite_slopes(s: Situation) -> Situation | None:
 
 def _on_model(s: Situation, model: Model, words: str) -> Situation:
     """Situation of a narrower model, with the sentence on what is given up."""
-    problem = canonical(model, s.canonical.seasons)
+    result = _asking_for(s, canonical(model, s.canonical.seasons), words)
+    return replace(result, canonical=result.canonical.learned)
+
+
+def _asking_for(s: Situation, problem: Canonical, words: str) -> Situation:
+    """Situation of another problem, with its facts and the sentence on what is given up."""
     facts = check_canonical(problem.model, problem, budget=SearchBudget(s.facts.effort))
     seen = None if s.seen is None else replace(s.seen, problem=problem)
-    return replace(s, canonical=problem.learned, facts=facts, given_up=(*s.given_up, words), seen=seen)
+    return replace(s, canonical=problem, facts=facts, given_up=(*s.given_up, words), seen=seen)
 
 
 def _slopes(c: Canonical) -> list[tuple[Expr, str]]:

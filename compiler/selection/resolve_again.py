@@ -16,6 +16,7 @@ from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 from oco.dsl.expressions import Kind, names
+from oco.dsl.settings import WORD_SETTINGS
 
 
 def in_its_units(s: Situation, v: Verdict) -> Situation:
@@ -50,6 +51,11 @@ def given_formulas(v: Verdict) -> dict[str, str | float]:
     return {n: str(x.formula) for n, x in v.settings.items() if x.given}
 
 
+def given_words(v: Verdict) -> dict[str, str | float]:
+    """The settings that the user gave as words, as text."""
+    return {n: x for n, x in given_formulas(v).items() if n in WORD_SETTINGS}
+
+
 def revised(
     s: Situation,
     v: Verdict,
@@ -57,24 +63,48 @@ def revised(
     horizon: int | None = None,
     open_names: Mapping[str, Any] | None = None,
 ) -> tuple[Situation, Verdict]:
-    """Situation and verdict of the algorithm and theorem for another horizon,
-    or with other numbers of the free constants; facts are kept.
+    """Situation and verdict of the algorithm and theorem for another horizon, or with other numbers of the free constants.
 
+    Facts are kept, and the verdict has no guarantee: `promised_again` works it out.
+
+    numbers     None: those of the verdict
     open_names  symbols for names in `numbers`
     """
-    theorem = v.theorem
-    if theorem is None:
+    if v.theorem is None:
         return s, v
     if horizon is not None and horizon != s.rounds:
         s = at_horizon(s, horizon)
+    if numbers is None and v.best is not None:
+        numbers = v.best.numbers
+    settings = theorem_settings(v.theorem, in_its_units(s, v), given_formulas(v), None, numbers, open_names)
+    return s, replace(v, settings=settings, guarantee=None)
+
+
+def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
+    """The verdict with the guarantee of its settings."""
+    assert v.theorem is not None
+    s = seen_by(v.algorithm, s)
+    if withheld(v.theorem, s, v.settings):
+        return v
     inner = in_its_units(s, v)
-    chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
-    return s, replace(
-        v, settings=theorem_settings(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None
-    )
+    return with_guarantee(v, s, inner, promise(v.theorem, inner, v.settings), weight)
 
 
-def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
+def with_guarantee(v: Verdict, s: Situation, inner: Situation, guarantee: Guarantee, weight: float) -> Verdict:
+    """Verdict with the guarantee of its settings, weighed there: in the user's units, with its conditions and with what is not promised.
+
+    s          situation as the algorithm sees it
+    inner      the same in the units of the settings, for which the guarantee is given
+    """
+    assert v.theorem is not None
+    measured = on_data(guarantee, s, v.scales)
+    informativeness, score = weigh(inner, measured, weight)
+    own = _with_provisos(v.theorem, s, measured)
+    shown = in_turns(own if v.scales is None else in_user_units(own, s, v.scales), s.canonical)
+    return replace(v, guarantee=shown, informativeness=informativeness, score=score)
+
+
+def _with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
     """Guarantee with the conditions on the sequence, those that hold on data marked, and with what is not promised.
 
     Where known constraints cut the domain, its comparator must satisfy those of all rounds.
@@ -85,16 +115,3 @@ def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guara
     if s.seen is not None:
         conditions = tuple(replace(c, measured=s.seen.words(c.key)) for c in conditions)
     return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
-
-
-def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
-    """The verdict with the guarantee of its settings."""
-    assert v.theorem is not None
-    s = seen_by(v.algorithm, s)
-    if withheld(v.theorem, s, v.settings):
-        return v
-    inner = in_its_units(s, v)
-    guarantee = with_provisos(v.theorem, s, on_data(promise(v.theorem, inner, v.settings), s, v.scales))
-    informativeness, score = weigh(inner, guarantee, weight)
-    shown = in_turns(guarantee if v.scales is None else in_user_units(guarantee, s, v.scales), s.canonical)
-    return replace(v, guarantee=shown, informativeness=informativeness, score=score)

@@ -12,7 +12,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State
+from oco.compiler.lowering.rule import State, joined
 from oco.compiler.selection.alert import OTHER, TracedAlert
 from oco.compiler.selection.played_rule import PlayedRule
 
@@ -44,8 +44,8 @@ class SwitchingRule:
     def init(self, start: Named) -> dict[str, Liftable]:
         """Fields before the first round."""
         others = {} if self.other is None else self.other.init(start)
-        begun = self.first.init(start) | self.evidence.start()
-        return begun | {OTHER + name: value for name, value in others.items()}
+        after_alarm = {OTHER + name: value for name, value in others.items()}
+        return joined(self.first.init(start), self.evidence.start(), after_alarm)
 
     def decide(self, state: Named, drawn: Named) -> dict[str, Liftable]:
         """Decisions of the round."""
@@ -104,13 +104,13 @@ class SwitchingRule:
         names = [name for name in state if name.startswith(OTHER)]
         carried = [name for _, name in self.first.previous]
 
-        def begun() -> list[Value]:
+        def anew() -> list[Value]:
             reached = self._start(other, {**after, "round": following}, own, drawn)
             made = other.init(reached) | {name: after[name] for name in carried}
             return [t.lift(made[name.removeprefix(OTHER)]) for name in names]
 
         t.note("on an alarm the other rule begins, from the decision reached")
-        others = t.if_(evidence[ALARM] > 0, begun, lambda: [state[name] for name in names])
+        others = t.if_(evidence[ALARM] > 0, anew, lambda: [state[name] for name in names])
         return {**after, **evidence, **dict(zip(names, others))}
 
     def _start(self, other: PlayedRule, following: Named, before: Named, drawn: Named) -> dict[str, Value]:

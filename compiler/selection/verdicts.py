@@ -39,10 +39,16 @@ class Informativeness(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Verdict on one algorithm. `fix` is the smallest change of the model that would make a refused one apply.
+    """Verdict on one algorithm.
 
-    `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants, `inner_cost` what
-    solving its step here adds to the algorithm's `cost_rank`.
+    theorem          that speaks for it, or that came nearest where it is refused
+    objections       to that theorem; none where it holds
+    guarantee        in the user's units; None where nothing is promised
+    score            sum by which guarantees are compared (`weigh`)
+    reason           for its place among the others
+    scales           units that its settings are made for; None: the user's
+    best             result of the search for its free constants; None where they were not searched
+    inner_cost       what solving its step here adds to the algorithm's `cost_rank`
     """
 
     algorithm: Algorithm
@@ -115,8 +121,8 @@ def withheld(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) ->
 
 
 def rank(v: Verdict) -> tuple[Any, ...]:
-    """Fewest conditions that are open, then fewest that hold on data alone; numbers that say something, then rates, then vacuous ones (by
-    rate); on a tie what asks less of a round.
+    """Key of the rank: fewest conditions that are open, then fewest that hold on data alone; numbers that say something, then rates, then
+    vacuous ones (by rate); on a tie what asks less of a round.
     """
     order = list(Informativeness)
     against = (0, 0) if v.guarantee is None else v.guarantee.openness

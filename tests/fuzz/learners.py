@@ -20,7 +20,9 @@ from oco.backends.learner import Learner
 from oco.backends.registry import restored
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.selection import plan as core
-from oco.compiler.selection.choice import Policy, choose
+from oco.compiler.selection.choice import choose
+from oco.compiler.selection.modes import Mode
+from oco.compiler.selection.request import AlgorithmRequest, Policy
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
 from oco.evaluation.revealed import Revealed
@@ -64,19 +66,19 @@ def plans(case: Case, rng: np.random.Generator) -> Iterator[Plan]:
     asked = str(rng.choice([a.name for a in ALGORITHMS]))
     names = able if case.effort > 1 else [*able[:1], *rng.permutation(able[1:])[:1]]
     for name in dict.fromkeys([*map(str, names), *([asked] if rng.random() < 0.3 * case.effort or not able else [])]):
-        mode = str(rng.choice(("paper", "optimal")))
+        mode = Mode(rng.choice((Mode.PAPER, Mode.LEAST)))
         try:
             yield plan_of(case, name, mode)
         except Refused:
             continue
 
 
-def plan_of(case: Case, name: str, mode: str) -> Plan:
+def plan_of(case: Case, name: str, mode: Mode) -> Plan:
     """The plan of an algorithm, without proving everything again."""
     situation, model = case.choice.situation, case.model
     given = dict(model.using.settings) if model.using is not None and model.using.algorithm == name else {}
     with product():
-        choice = choose(situation, name, given, None, Policy(mode == "optimal"))
+        choice = choose(situation, AlgorithmRequest(name, given, None, Policy(mode)))
         plan = Plan.of(core.Plan(model, choice.played.canonical, situation.facts, choice, mode))
         assert plan.contract.text
         return plan

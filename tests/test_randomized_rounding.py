@@ -25,6 +25,8 @@ SETS = {
     "simplex": ("x[4]", "simplex rounded"),
     "capped": ("x[5]", "capped_simplex(1, 2) rounded"),
     "budget": ("x[5]", "budget(0, 1, 3) rounded"),
+    "at most": ("x[5]", "{0, 1} with sum(x[0:4]) <= 2"),
+    "at least": ("x[5]", "{0, 1} with sum(x) >= 2"),
     "flow": ("x[5]", f"flow({EDGES}, 0, 3) rounded"),
     "birkhoff": ("x[4, 4]", "birkhoff(4) rounded"),
 }
@@ -94,6 +96,22 @@ def test_the_guarantee_holds_in_expectation() -> None:
     assert any("x is drawn" in words for words in plan.contract.guarantee)
 
 
+@pytest.mark.parametrize("algorithm", ["hedged", "dpp"])
+def test_constraints_on_average_are_kept_by_draws(algorithm: str) -> None:
+    """Sums of the constraint over draws differ from those of the decisions that are their means by what chance may show (Hoeffding)."""
+    rounds, rng = 400, np.random.default_rng(5)
+    text = text_of("box", more="subject to\n    cap: sum(x) <= 2  on average\n").replace(f"T = {T}", f"T = {rounds}")
+    data = {"c": np.clip(rng.normal(-0.4, 0.4, (rounds, 4)), -1, 1)}
+    plan = oco.compile(oco.parse(text), algorithm=algorithm)
+    drawn = plan.run(data, backend="c", seed=1)
+    means = oco.compile(oco.parse(text.replace("{0, 1}", "box(0, 1)")), algorithm=algorithm).run(data, backend="c")
+    assert set(np.unique(drawn.decisions)) == {0.0, 1.0}
+    chance = 4 * np.sqrt(rounds * np.log(2 / 1e-6) / 2)
+    assert abs(drawn.decisions.sum() - means.decisions.sum()) <= chance
+    assert drawn.constraints.sum() <= max(means.constraints.sum(), 0) + chance
+    assert drawn.decisions.sum() >= 0.9 * 2 * rounds
+
+
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 def test_states_journals_modules_and_fleets_draw_on(backend: str, tmp_path: Path) -> None:
     plan = plan_of("capped")
@@ -145,6 +163,16 @@ def test_text_and_builder_say_the_same() -> None:
             "{0, 1}",
             ("sum(c * x)\n", "sum(c * x)\nsubject to\n    cap: c @ x <= 1  each round\n"),
             "a draw may break `cap`",
+        ),
+        (
+            "{0, 1}",
+            ("sum(c * x)\n", "sum(c * x)\nsubject to\n    cap: sum_squares(x) <= 1  on average\n"),
+            "`cap` is not linear",
+        ),
+        (
+            "{0, 1}",
+            ("sum(c * x)\n", "sum(c * x)\nsubject to\n    cap: c @ x <= 1  on average\nfeedback gradient\n"),
+            "value of `cap` at the draw alone",
         ),
         ("{0, 1}", ("sum(c * x)\n", "sum(c * x)\nfeedback bandit\n"), "bandit"),
         ("{0, 1} with sum(x) <= 1.5", ("", ""), "extreme points"),

@@ -28,6 +28,7 @@ from oco.compiler.algorithms.wei2020 import MIRROR_DESCENT
 from oco.compiler.algorithms.weibel2026 import OFW
 from oco.compiler.algorithms.yu_neely2020 import YU_NEELY
 from oco.compiler.algorithms.yu_neely_wei2017 import DPP
+from oco.compiler.algorithms.zimmert_seldin2021 import TSALLIS_INF
 
 ALGORITHMS: tuple[Algorithm, ...] = (
     COLDQ,
@@ -41,6 +42,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     BFW_TVC,
     SCBFW_TVC,
     BGD,
+    TSALLIS_INF,
     TWO_POINT,
     OGD,
     OEG,

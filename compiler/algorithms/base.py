@@ -43,6 +43,7 @@ class Algorithm:
     balances      whether its rule prices equalities on average, although its theorems are about violations of each round
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     values_left   whether its rule values what a round leaves in stores for the rounds to come
+    reads_draws   whether its rule reads the loss of the extreme point that was drawn in the place of its decision
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -73,6 +74,7 @@ class Algorithm:
     sees_round: bool = False
     values_left: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
+    reads_draws: bool = False
 
     @property
     def looks_ahead(self) -> bool:

@@ -15,6 +15,7 @@ from oco.compiler.domains.cut_sets import CutPolyhedron, CutSet
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.properties import AffineRow
+from oco.compiler.domains.vertices import not_whole
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -72,6 +73,21 @@ class BoxCut:
         with np.errstate(over="ignore"):
             return float(np.max((self.hi - self.lo)[counts] / self.weights[counts]))
 
+    @property
+    def counts(self) -> bool:
+        """True where the row limits the number of some entries of 0 and 1."""
+        of_row = self.weights > 0
+        alike = bool((self.sign[of_row] == self.sign[of_row][0]).all())
+        return alike and bool((self.weights[of_row] == 1).all()) and self.total == round(self.total)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Least and greatest number of entries of 1, of a row that counts them."""
+        of_row = self.weights > 0
+        if self.sign[of_row][0] < 0:
+            return -self.total, -self.total if self.equality else float(of_row.sum())
+        return self.total if self.equality else 0.0, self.total
+
     def over(self, shape: tuple[int, ...]) -> AffineRow:
         """The row in the entries x, of an array of this shape."""
         return AffineRow((self.sign * self.weights).reshape(shape), self.total, self.equality)
@@ -122,14 +138,11 @@ class BoxCut:
         return sign * t.where(counts, x, t.where(cost < 0.0, hi, lo))
 
 
-@dataclass(frozen=True, eq=False)
-class SmallBoxRow(CutPolyhedron):
-    """The set as a polyhedron, with the projection and the linear minimisation of its row."""
+class CutByRow(Domain):
+    """Projection, linear minimisation and extreme points of a box `base` that one row cuts."""
 
-    projection_cost: ClassVar[str] = "O(n) for each of a few passes"
-    lmo_cost: ClassVar[str] = "O(n)"
-
-    rows_added: Halfspaces = field(kw_only=True)
+    base: Domain
+    rows_added: Halfspaces
 
     @cached_property
     def _row(self) -> BoxCut:
@@ -149,9 +162,43 @@ class SmallBoxRow(CutPolyhedron):
     def lmo(self, t: Tracer, c: Value) -> Value:
         return self.shaped(t, self._row.lmo(t, self.flat(t, c)))
 
+    @property
+    def fractional(self) -> str:
+        of_box = not_whole(self, self.base.lower, self.base.upper)
+        if of_box or self._row.counts:
+            return of_box
+        return f"{self} has extreme points whose entries are not 0 and 1: its row limits no number of entries"
+
+    @property
+    def vertex_draws(self) -> int:
+        return 1 + self.size
+
+    def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
+        """Entries of the row by one draw, so that their number is the sum of x, rounded down or up; the others each by its own."""
+        r, flat = self._row, self.flat(t, x)
+        counted = r.weights > 0
+        least, most = r.limits
+        own = t.constant(counted.astype(np.float64), "counted", "1 for the entries that the row counts")
+        ends = t.cumsum(own * t.minimum(t.maximum(flat, 0.0), 1.0))
+        last = t.minimum(t.maximum(ends[self.size - 1], least), most)
+        ends = t.minimum(t.concat(ends[: self.size - 1], t.reshape(last, (1,))), last)
+        starts = t.concat(t.zeros((1,)), ends[: self.size - 1])
+        among = t.floor(ends - u[0]) > t.floor(starts - u[0])
+        return self.shaped(t, t.to_float(t.where(own > 0.0, among, u[1:] < flat)))
+
 
 @dataclass(frozen=True, eq=False)
-class BoxRow(CutSet):
+class SmallBoxRow(CutByRow, CutPolyhedron):
+    """The set as a polyhedron, with the projection and the linear minimisation of its row."""
+
+    projection_cost: ClassVar[str] = "O(n) for each of a few passes"
+    lmo_cost: ClassVar[str] = "O(n)"
+
+    rows_added: Halfspaces = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class BoxRow(CutByRow, CutSet):
     """Box cut by one row, with many entries: values without a closed form are bounded by those of the box."""
 
     lmo_cost: ClassVar[str] = "O(n)"
@@ -163,24 +210,6 @@ class BoxRow(CutSet):
     @property
     def expensive(self) -> Mapping[str, str]:
         return {}
-
-    @cached_property
-    def _row(self) -> BoxCut:
-        return BoxCut.of(self.base, self.rows_added)
-
-    @property
-    def row(self) -> AffineRow:
-        return self._row.over(self.shape)
-
-    def project(self, t: Tracer, v: Value) -> Value:
-        return self.shaped(t, self._row.project(t, self.flat(t, v)))
-
-    def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
-        rows = self._row.project_jacobian(t, self.flat(t, v), self.flat(t, p), self.rows(t, M))
-        return self.shaped_rows(t, rows)
-
-    def lmo(self, t: Tracer, c: Value) -> Value:
-        return self.shaped(t, self._row.lmo(t, self.flat(t, c)))
 
     @property
     def bounds_only(self) -> frozenset[str]:

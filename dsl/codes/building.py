@@ -24,10 +24,10 @@ BUILDING: dict[str, Code] = {
     "OCO539": Code(
         "a decision that cannot be rounded",
         "A decision of 0 and 1 is drawn among the extreme points of its set, with the fractional decision as its mean. That costs nothing "
-        "on average where the loss is linear, there are no constraints beside the set, and the set has no other extreme points: boxes, "
-        "simplices, capped simplices, flows, the Birkhoff polytope.",
+        "on average where the loss is linear, constraints beside the set are linear and hold on average, and the set has no other extreme "
+        "points: boxes, of which one row may limit the number of ones, simplices, capped simplices, flows, the Birkhoff polytope.",
         _HEAD.replace("box(0, 1)", "{0, 1}") + "minimize sum_squares(x) + c @ x\n",
-        "State a linear loss, write constraints into the set, or leave `rounded` out and round the decisions yourself.",
+        "State a linear loss, write constraints of each round into the set, or leave `rounded` out and round the decisions yourself.",
         Stage.CHECK,
     ),
     "OCO529": Code(

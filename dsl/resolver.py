@@ -89,6 +89,8 @@ class _Resolver:
         self.unread: set[str] = set()
         self.first: dict[str, tuple[Kind, Span]] = {}
         declarations = [s for s in reversed(file.statements) if isinstance(s, Declaring)]
+        self.states_to_come = {s.name.name for s in declarations if isinstance(s, syntax.StateStatement)}
+        self.waiting: list[syntax.StateStatement] = []
         self.typer = Typer(self.scope, self.findings, {s.name.name: s.name.span for s in declarations})
 
     # statements
@@ -253,12 +255,20 @@ class _Resolver:
         )
 
     def _state(self, s: syntax.StateStatement) -> None:
-        """State: declared first, since what follows it is made of it."""
+        """State: declared first, since what follows it is made of it, and of other states that may stand below it."""
+        self.states_to_come.discard(s.name.name)
         dims, bounds, first = self.typer.exprs(s.dims), self.typer.bounds(s.bounds), self.typer.expr(s.first)
         if dims is None or bounds is None or first is None:
             self._break(s)
-            return
-        self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+        else:
+            self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+            self.waiting.append(s)
+        ready = [w for w in self.waiting if not _names(w.following) & self.states_to_come]
+        self.waiting = [w for w in self.waiting if w not in ready]
+        for own in ready:
+            self._follow(own)
+
+    def _follow(self, s: syntax.StateStatement) -> None:
         following = self.typer.expr(s.following)
         if following is not None and any(stream.name == s.name.name for stream in self.assembly.streams):
             self._try(lambda: self.assembly.follow(s.name.name, following))
@@ -398,3 +408,8 @@ class _Resolver:
                 place = top if word in ("model", "horizon") else Span(source, length, length)
                 error = fail("OCO207", f"there is no `{word}` statement", place, f"add `{STATEMENT_WORDS[word]}`")
                 self.findings.add(error.diagnostics)
+
+
+def _names(expr: syntax.Expression) -> set[str]:
+    """Names that stand in an expression."""
+    return {n.name for n in syntax.walk(expr) if isinstance(n, syntax.Identifier)}

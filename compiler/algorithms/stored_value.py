@@ -38,6 +38,7 @@ import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.coupled_stores import CoupledStores
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
@@ -50,6 +51,8 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
     KNOTS,
+    NO_ENTRY,
+    brought,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -114,8 +117,8 @@ def _turn(s: Situation) -> float:
     """Rounds in which the largest flows fill the slowest store from one end to the other."""
     turns = list[float]()
     for own in stores(s.canonical):
-        flows = np.bincount(own.filled, own.most - own.least, own.size)
-        turns.append(float(((own.ends.upper - own.ends.lower) / np.maximum(flows, TINY)).max()))
+        flows, moved = np.bincount(own.filled, own.most - own.least, own.size), own.filled[own.entries != NO_ENTRY]
+        turns.append(float(((own.ends.upper - own.ends.lower) / np.maximum(flows, TINY))[moved].max(initial=0)))
     return max(turns)
 
 
@@ -136,6 +139,7 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
+        self.coupled = CoupledStores(self.t, self.stores)
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 
     def init(self) -> State:
@@ -185,7 +189,7 @@ class StoredValue:
         t, after = self.t, dict[str, Structured]()
         costs = self.costs.before_decision(state)
         if self.costs.predicted:
-            after = {VALUES: self._values(costs, state)}
+            after = {VALUES: self._values(costs, state, self._levels())}
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])
@@ -215,13 +219,20 @@ class StoredValue:
         }
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, VALUES: self._values(self.costs.after_round(after), after)}
+        return {**after, VALUES: self._values(self.costs.after_round(after), after, self._levels_after(played))}
 
     def _levels(self) -> Value:
         """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
         t = self.t
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
+
+    def _levels_after(self, played: Point) -> Value:
+        """Levels of the stores after a round with the decision `played`, as they are then expected, (m,)."""
+        if not self.coupled:
+            return self._levels()
+        left = self.p.values([s.following for s in self.stores], played)
+        return self.t.minimum(self.t.maximum(left, self._end("lower")), self._end("upper"))
 
     def _reached_after(self, used: Value) -> Value:
         """Least and most level of late, (2, m), with that of the round."""
@@ -251,8 +262,8 @@ class StoredValue:
         values = self._of_all(array(state, VALUES), left, self._grid(state))
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
-    def _values(self, costs: ToCome, state: State) -> Value:
-        """Values of a unit more before the round after the next one, (m, G)."""
+    def _values(self, costs: ToCome, state: State, level: Value) -> Value:
+        """Values of a unit more before the round after the next one, (m, G), where entries that move others are expected at a level, (m,)."""
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
@@ -274,10 +285,13 @@ class StoredValue:
                 return value - expected(known, at) if self.known else value
 
             best = flows.at_one_price(kept, left, row)
-            return (keep * best - self._column(self._of_entries(row[2])),)
+            before = keep * best + self.coupled.worth(best, grid, level) if self.coupled else keep * best
+            return (before - self._column(self._of_entries(row[2])),)
 
         (values,) = t.for_(
-            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), stored.shape)]
+            self.ahead,
+            earlier,
+            [t.broadcast(self._column(self._lasting(self._mean_of_entries(costs.mean))), stored.shape)],
         )
         return values
 
@@ -342,14 +356,31 @@ class StoredValue:
         own = filled_by_flows(self.stores) == np.arange(self.size).reshape(-1, 1)
         return self.t.constant(own / own.sum(axis=1, keepdims=True), "mean_of_flows") @ v
 
+    def _lasting(self, v: Value) -> Value:
+        """Value of a unit in each store entry after the rounds to come, (m,), where one costs so much on average in those that decisions move:
+        what it brings into these in so many rounds.
+        """
+        moved = np.concatenate([np.bincount(s.filled, s.entries != NO_ENTRY, s.size) > 0 for s in self.stores])
+        if moved.all():
+            return v
+        keep, b = self._numbers("keep"), brought(self.stores)
+        to, within = np.where(moved, b, 0.0), np.where(moved, 0.0, b) + np.diag(keep)
+        within[moved] = 0.0
+        sums, way = np.zeros_like(b), np.eye(self.size)
+        for _ in range(self.ahead):
+            sums, way = sums + way @ to, way @ within
+        return self.t.constant(np.where(moved[:, None], np.eye(self.size), sums), "lasting") @ v
+
     def _all_flows(self, end: str) -> Value:
         """Sum of the flows of each store entry at one end of their ranges, (m,)."""
         ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
         return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
 
     def _constant(self, name: str) -> Value:
-        numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])
-        return self.t.constant(numbers, name)
+        return self.t.constant(self._numbers(name), name)
+
+    def _numbers(self, name: str) -> np.ndarray[Any, Any]:
+        return np.concatenate([getattr(s, name) for s in self.stores])
 
     def _end(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s.ends, name) for s in self.stores])

@@ -4,8 +4,9 @@
 
 with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
 term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
-that is known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise
-linear,
+that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift: rooms
+that exchange heat, tanks one after the other. Where their factors are numbers a unit in an entry brings so much into others (`brought`), and
+an entry that stores move may have no flow of its own. The value of what is left is concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -16,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -41,6 +42,8 @@ from oco.dsl.statistics import statistic_of
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
 SHORT, OVER = "_short_", "_over_"
+NO_ENTRY = -1
+"""Entry of the decisions in the place of a flow that is none, of width 0, into a store entry that no decision moves."""
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
 
@@ -53,9 +56,10 @@ class StoreOfState:
     ends         range of what is in store, and what keeps it
     keep         factor of s, (m,)
     filled       the entry of the state that each flow moves, in order, (F,)
-    entries      the entry of the flattened decisions that each flow is of, (F,)
+    entries      the entry of the flattened decisions that each flow is of, (F,); `NO_ENTRY` where no decision moves an entry of the state
     rate         its factor, (F,)
     least, most  range of each flow rate x_k, (F,)
+    coupled      factors of the levels of other entries, by state: (m, entries), those of its own with 0 on the diagonal
     pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
     """
 
@@ -67,6 +71,7 @@ class StoreOfState:
     rate: Floats
     least: Floats
     most: Floats
+    coupled: Mapping[str, Floats] = field(default_factory=dict)
     pipeline: Pipeline | None = None
 
     @property
@@ -104,7 +109,11 @@ class StoreOfState:
             is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
             return constant(np.zeros(_known(node))) if is_own else node
 
-        return algebra.broadcast(rewrite(self.following, empty), self.shape)
+        result = algebra.broadcast(rewrite(self.following, empty), self.shape)
+        if (beside := self.coupled.get(self.name)) is None:
+            return result
+        level = algebra.reshape(Name(self.name, Kind.STREAM, shape=self.shape), (self.size,))
+        return algebra.add(result, algebra.reshape(algebra.matmul(constant(beside), level), self.shape))
 
 
 @lru_cache(maxsize=16)
@@ -115,7 +124,27 @@ def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     awaited = _alone(s for s in (_awaited(canonical, s) for s in states) if s is not None)
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
     made = [awaited.get(s.name) or _store(canonical, s) for s in states if s.name not in on_the_way]
-    return tuple(s for s in made if s is not None)
+    return _moved([s for s in made if s is not None])
+
+
+def _moved(made: Sequence[StoreOfState]) -> tuple[StoreOfState, ...]:
+    """Those of which decisions move an entry, at once or through others of them."""
+    moved = {s.name for s in made if (s.entries != NO_ENTRY).any()}
+    while more := {s.name for s in made if s.name not in moved and moved & set(s.coupled)}:
+        moved |= more
+    return tuple(s for s in made if s.name in moved)
+
+
+def brought(own: Sequence[StoreOfState]) -> Floats:
+    """Units that one more in a store entry brings into each other entry by the next round, numbered over all stores, (m, m)."""
+    begins = np.cumsum([0, *(s.size for s in own)])
+    at = {s.name: slice(int(a), int(a) + s.size) for s, a in zip(own, begins)}
+    result = np.zeros((begins[-1], begins[-1]))
+    for s in own:
+        for name, factors in s.coupled.items():
+            if name in at:
+                result[at[name], at[s.name]] = factors.T
+    return result
 
 
 def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
@@ -130,7 +159,7 @@ def moved_beside(own: Sequence[StoreOfState]) -> Floats:
     entries, rate = (np.concatenate([getattr(s, n) for s in own]) for n in ("entries", "rate"))
     beside = np.zeros((filled.size, sum(s.size for s in own)))
     for k, (entry, place) in enumerate(zip(entries, filled, strict=True)):
-        others = (entries == entry) & (filled != place)
+        others = (entries == entry) & (filled != place) & (entry != NO_ENTRY)
         beside[k, filled[others]] = rate[others] / rate[k]
     return beside
 
@@ -143,32 +172,58 @@ def _alone(awaited: Iterable[StoreOfState]) -> dict[str, StoreOfState]:
 
 
 def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
-    """State as a store; None where it is none."""
-    assert s.uncut is not None
+    """State as a store, whose entries have a flow, or are moved by other entries; None where it is none."""
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
-    blocks = tuple(b.name for b in canonical.blocks)
-    variables = (*blocks, s.name)
-    own = rewrite(s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
     if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
         return None
-    if not is_affine(own, variables):
+    factors = _factors(canonical, s)
+    if factors is None:
         return None
-    slopes = jacobian(algebra.broadcast(own, s.shape), variables)
-    if any(changes(e) for e in slopes.values()):
+    kept = factors.pop(s.name)
+    flows = np.concatenate([factors.pop(b.name) for b in canonical.blocks], axis=1)
+    keep = np.diag(kept).copy()
+    coupled = {n: f for n, f in {s.name: kept - np.diag(keep), **factors}.items() if f.any()}
+    moved = (flows != 0).any(axis=1)
+    if (keep < 0).any() or not (moved.all() or coupled):
         return None
-    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
-    m = math.prod(s.shape)
-    parts = {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *sizes[n])).reshape(m, -1) for n, e in slopes.items()}
-    flows, kept = np.concatenate([parts[n] for n in blocks], axis=1), parts[s.name]
-    if not (flows != 0).any(axis=1).all() or (kept != np.diag(np.diag(kept))).any():
+    kept_within = kept_range(canonical, s, moved)
+    if kept_within is None:
         return None
-    (filled, entries), keep = np.nonzero(flows), np.diag(kept).copy()
+    filled, entries = np.nonzero(flows)
     rate = flows[filled, entries]
-    if (keep < 0).any():
+    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0).reshape(2, -1)
+    still = np.flatnonzero(~moved)
+    none, order = np.zeros(still.size), np.argsort(np.concatenate([filled, still]), kind="stable")
+    columns = [(filled, still), (entries, np.full(still.size, NO_ENTRY)), (rate, none + 1), (least, none), (most, none)]
+    filled, entries, rate, least, most = (np.concatenate(c)[order] for c in columns)
+    return StoreOfState(s, kept_within, keep, filled, entries, rate, least, most, coupled)
+
+
+def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
+    """Factors of each decision, of the state and of other states in s', (m, entries) each by name; None where those of the first two are
+    no numbers. Of the others those are left out that are none.
+    """
+    assert s.uncut is not None
+    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
+    others = {o.name: o.shape for o in canonical.streams if o.uncut is not None and o.name in names(s.uncut)} 
+    m = math.prod(s.shape)
+
+    def of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Floats] | None:
+        assert s.uncut is not None
+        own = rewrite(
+            s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in shapes else n
+        )
+        if not is_affine(own, tuple(shapes)):
+            return None
+        slopes = jacobian(algebra.broadcast(own, s.shape), shapes)
+        numbers = {n: e for n, e in slopes.items() if not changes(e)}
+        return {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *shapes[n])).reshape(m, -1) for n, e in numbers.items()}
+
+    result = of(sizes)
+    if result is None or len(result) < len(sizes):
         return None
-    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0)
-    kept_within = kept_range(canonical, s)
-    return None if kept_within is None else StoreOfState(s, kept_within, keep, filled, entries, rate, least, most)
+    together = of({**sizes, **others})
+    return result if together is None else {**together, **result}
 
 
 def _awaited(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
@@ -178,7 +233,7 @@ def _awaited(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     if way is None or ends is None:
         return None
     least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
-    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, way)
+    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, pipeline=way)
 
 
 def slope_name(store: StoreOfState) -> str:

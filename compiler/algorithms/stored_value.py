@@ -52,7 +52,6 @@ from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
     KNOTS,
     NO_ENTRY,
-    brought,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -288,11 +287,8 @@ class StoredValue:
             before = keep * best + self.coupled.worth(best, grid, level) if self.coupled else keep * best
             return (before - self._column(self._of_entries(row[2])),)
 
-        (values,) = t.for_(
-            self.ahead,
-            earlier,
-            [t.broadcast(self._column(self._lasting(self._mean_of_entries(costs.mean))), stored.shape)],
-        )
+        last = self.coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)
+        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(last), stored.shape)])
         return values
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
@@ -355,21 +351,6 @@ class StoredValue:
             return v
         own = filled_by_flows(self.stores) == np.arange(self.size).reshape(-1, 1)
         return self.t.constant(own / own.sum(axis=1, keepdims=True), "mean_of_flows") @ v
-
-    def _lasting(self, v: Value) -> Value:
-        """Value of a unit in each store entry after the rounds to come, (m,), where one costs so much on average in those that decisions move:
-        what it brings into these in so many rounds.
-        """
-        moved = np.concatenate([np.bincount(s.filled, s.entries != NO_ENTRY, s.size) > 0 for s in self.stores])
-        if moved.all():
-            return v
-        keep, b = self._numbers("keep"), brought(self.stores)
-        to, within = np.where(moved, b, 0.0), np.where(moved, 0.0, b) + np.diag(keep)
-        within[moved] = 0.0
-        sums, way = np.zeros_like(b), np.eye(self.size)
-        for _ in range(self.ahead):
-            sums, way = sums + way @ to, way @ within
-        return self.t.constant(np.where(moved[:, None], np.eye(self.size), sums), "lasting") @ v
 
     def _all_flows(self, end: str) -> Value:
         """Sum of the flows of each store entry at one end of their ranges, (m,)."""

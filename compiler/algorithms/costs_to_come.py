@@ -27,9 +27,8 @@ from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
 from oco.compiler.problem.stores import (
-    NO_ENTRY,
-    StoreOfState,
     diagonal_curvature,
     filled_by_flows,
     has_curvature,
@@ -230,7 +229,9 @@ class CostsToCome:
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
         if (own == NO_ENTRY).any():
-            moving = t.constant((own != NO_ENTRY).astype(np.float64), "moving", "1 where a decision moves a store entry")
+            moving = t.constant(
+                (own != NO_ENTRY).astype(np.float64), "moving", "1 where a decision moves a store entry"
+            )
             cost, growth, jump = cost * moving, growth * moving, [j * moving for j in jump]
         held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
         drift = p.values([s.drift for s in self.stores], x)

@@ -18,7 +18,8 @@ import numpy as np
 from oco.compiler.algorithms.value_grid import ValueGrid
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.problem.stores import NO_ENTRY, StoreOfState, brought
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
+from oco.compiler.problem.stores import brought
 
 
 class CoupledStores:
@@ -31,15 +32,15 @@ class CoupledStores:
         return bool(self.brought.any())
 
     def worth(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """What a unit more in each entry is worth to others, (m, 1), where one in them before the flows has a `value`, (m, G), and a `level`
-        of each is expected, (m,).
+        """What a unit more in each entry is worth to others, (m, 1): one in these has a `value` before the flows, (m, G), and a `level` of
+        each is expected, (m,).
         """
         there = grid.interpolated(value, self.t.reshape(level, (level.size, 1)))
         return self.t.constant(self.brought, "brought", "units that one more in an entry brings into others") @ there
 
     def lasting(self, value: Value, rounds: int) -> Value:
-        """Value of a unit in each entry after the rounds to come, (m,), where one in entries that decisions move has this `value`, (m,): of the
-        others what they bring into those in so many rounds.
+        """Value of a unit in each entry after the rounds to come, (m,): the `value` of those that decisions move, (m,), and of others what
+        they bring into these in so many rounds.
         """
         moved = np.concatenate([np.bincount(s.filled, s.entries != NO_ENTRY, s.size) > 0 for s in self.stores])
         if moved.all():

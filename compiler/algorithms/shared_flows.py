@@ -21,7 +21,8 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.problem.stores import NO_ENTRY, StoreOfState, filled_by_flows, has_curvature, has_kinks, stores
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
+from oco.compiler.problem.stores import filled_by_flows, has_curvature, has_kinks, stores
 from oco.compiler.proximal.known_multipliers import KnownMultipliers
 from oco.compiler.proximal.known_point import apart, flattened
 from oco.dsl.expressions import Kind, names

@@ -49,9 +49,9 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.store_forms import NO_ENTRY
 from oco.compiler.problem.stores import (
     KNOTS,
-    NO_ENTRY,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -262,7 +262,7 @@ class StoredValue:
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
     def _values(self, costs: ToCome, state: State, level: Value) -> Value:
-        """Values of a unit more before the round after the next one, (m, G), where entries that move others are expected at a level, (m,)."""
+        """Values of a unit more before the round after the next one, (m, G), with entries at a level, (m,), for those that move them."""
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)

@@ -4,7 +4,7 @@
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
   price of lost sales; also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms. Or another cost of z alone that falls
   there, as 300 [200 - z]_+ does at 0.
-* The cut alone, where units cost: an empty queue has nothing to serve.
+* The cut alone, where units cost: an empty queue has nothing to serve. Or where nothing takes z below the lower end.
 * The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
   as for bikes that find no dock.
 """
@@ -68,22 +68,24 @@ class KeptRange:
         return ((self.given > 0) | (self.wasted > 0)).astype(np.float64)
 
 
-def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange | None:
-    """Range of a state, and what keeps it; None where nothing keeps the lower end of an entry that decisions move, `moved` (m,), or a
-    constraint on the state changes otherwise. The cut keeps the ends of other entries.
+def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange | str:
+    """Range of a state, and what keeps it; or the reason why it is none: nothing keeps the lower end of an entry that decisions move, of
+    those `moved`, (m,), or a constraint on the state changes otherwise. The cut keeps the ends of other entries.
     """
     assert s.uncut is not None
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
     before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
     if set(names(s.uncut, Kind.STREAM)) <= before:
         own = {f"{s.name}.least", f"{s.name}.most"}
-        others = (c.expr for c in (*canonical.constraints, *canonical.known) if c.label not in own)
-        apart = all(not _changes_on(e, s) or _is_end_of_another(canonical, s, e) for e in others)
+        constraints = (c for c in (*canonical.constraints, *canonical.known) if c.label not in own)
+        for c in constraints:
+            if _changes_on(c.expr, s) and not _is_end_of_another(canonical, s, c.expr):
+                return _changing(c.label, s)
         none, cut = np.zeros(lower.size), (~moved).astype(np.float64)
-        return KeptRange(lower, upper, cut, none, none, cut, none) if apart else None
+        return KeptRange(lower, upper, cut, none, none, cut, none)
     made = _constrained(canonical, s, lower, upper)
-    if made is None:
-        return None
+    if isinstance(made, str):
+        return made
     least, most = made
     given = np.isnan(least) | ~moved
     paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
@@ -93,7 +95,8 @@ def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange
     if free.any():
         free &= ~_is_paid_above(canonical, s, lower, left=False)
         if (free & ~_is_burden(canonical, s, ~wasted | (charged > 0))).any():
-            return None
+            end = f" below {lower[0]:g}" if (lower == lower[0]).all() else ""
+            return f"nothing keeps its lower end, no fixed price of what is missing{end} and no constraint"
     ends = np.fmax(least, lower), np.fmin(most, upper)
     return KeptRange(*ends, *(v.astype(np.float64) for v in (given, paid, free, wasted, charged)))
 
@@ -163,6 +166,10 @@ def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, left: bo
     return np.broadcast_to(slopes, (1, *s.shape)).ravel() < 0
 
 
+def _changing(label: str, s: StreamRange) -> str:
+    return f"`{label}` asks for another level of `{s.name}` in every round"
+
+
 def _is_end_of_another(canonical: Canonical, s: StreamRange, expr: Expr) -> bool:
     """True where a constraint is on the end of the range of another state that this one moves."""
     others = (o for o in canonical.streams if o.uncut is not None and o.name != s.name and s.name in names(o.uncut))
@@ -175,8 +182,8 @@ def _changes_on(expr: Expr, s: StreamRange) -> bool:
     return s.name in own and bool(names(expr, Kind.ROUND) or set(own) - {s.name})
 
 
-def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | None:
-    """Ends of z that constraints keep, NaN where none does; None where another constraint on the state changes."""
+def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | str:
+    """Ends of z that constraints keep, NaN where none does; a reason where another constraint on the state changes."""
     least, most = np.full(lower.size, np.nan), np.full(upper.size, np.nan)
     for c in (*canonical.inequalities, *canonical.known):
         expr = c.expr if c.margin is None else c.margin.measured
@@ -184,13 +191,14 @@ def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Flo
             continue
         ends = None if c.timing is Timing.ON_AVERAGE else _ends_in(canonical, s, expr)
         if ends is None and _changes_on(expr, s) and not _is_end_of_another(canonical, s, expr):
-            return None
+            return _changing(c.label, s)
         for i, k, end in ends or ():
             if k < 0:
                 least[i] = np.fmax(least[i], end)
             else:
                 most[i] = np.fmin(most[i], end)
-    return None if any(_changes_on(c.expr, s) for c in canonical.equalities) else (least, most)
+    changing = next((c.label for c in canonical.equalities if _changes_on(c.expr, s)), None)
+    return (least, most) if changing is None else _changing(changing, s)
 
 
 def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[tuple[int, float, float]] | None:

@@ -4,9 +4,9 @@
 
 with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
 term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
-that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift: rooms
-that exchange heat, tanks one after the other. Where their factors are numbers a unit in an entry brings so much into others (`brought`), and
-an entry that stores move may have no flow of its own. The value of what is left is concave and piecewise linear,
+that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift, as
+of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an entry brings so much into others
+(`brought`), and an entry that others move may have no flow of its own. The value of what is left is concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -26,113 +26,52 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.problem.pipelines import Pipeline, decision_ends, pipeline
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
-from oco.compiler.problem.store_ranges import End, KeptRange, awaited_range, kept_range, outside, with_outside
+from oco.compiler.problem.store_forms import NO_ENTRY, UNMOVED, NoStore, StoreOfState, awaited_store, store_of
+from oco.compiler.problem.store_ranges import End, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
-from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, names, rewrite, walk
 from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
 SHORT, OVER = "_short_", "_over_"
-NO_ENTRY = -1
-"""Entry of the decisions in the place of a flow that is none, of width 0, into a store entry that no decision moves."""
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class StoreOfState:
-    """State that is a store, of m entries that are moved by F flows.
-
-    state        the state; s' is what follows it, before it is cut to its range
-    ends         range of what is in store, and what keeps it
-    keep         factor of s, (m,)
-    filled       the entry of the state that each flow moves, in order, (F,)
-    entries      the entry of the flattened decisions that each flow is of, (F,); `NO_ENTRY` where no decision moves an entry of the state
-    rate         its factor, (F,)
-    least, most  range of each flow rate x_k, (F,)
-    coupled      factors of the levels of other entries, by state: (m, entries), those of its own with 0 on the diagonal
-    pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
-    """
-
-    state: StreamRange
-    ends: KeptRange
-    keep: Floats
-    filled: Floats
-    entries: Floats
-    rate: Floats
-    least: Floats
-    most: Floats
-    coupled: Mapping[str, Floats] = field(default_factory=dict)
-    pipeline: Pipeline | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the state."""
-        return self.state.name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the state."""
-        return self.state.shape
-
-    @property
-    def following(self) -> Expr:
-        """s', before it is cut to its range."""
-        assert self.state.uncut is not None
-        return self.state.uncut
-
-    @property
-    def moved(self) -> Expr:
-        """Expression that the value of what is left is of: s', before the cut; rate x_i where there is a pipeline."""
-        return self.following if self.pipeline is None else self.pipeline.ordered
-
-    @property
-    def size(self) -> int:
-        """Number of entries, m."""
-        return math.prod(self.shape)
-
-    @property
-    def drift(self) -> Expr:
-        """s' where nothing is in store or on its way to it, and nothing is decided."""
-        own = {self.name, *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages))}
-
-        def empty(node: Expr) -> Expr:
-            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
-            return constant(np.zeros(_known(node))) if is_own else node
-
-        result = algebra.broadcast(rewrite(self.following, empty), self.shape)
-        if (beside := self.coupled.get(self.name)) is None:
-            return result
-        level = algebra.reshape(Name(self.name, Kind.STREAM, shape=self.shape), (self.size,))
-        return algebra.add(result, algebra.reshape(algebra.matmul(constant(beside), level), self.shape))
 
 
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     """Stores of a problem."""
+    return tuple(s for s in _states(canonical) if isinstance(s, StoreOfState))
+
+
+def no_stores(canonical: Canonical) -> tuple[NoStore, ...]:
+    """States of a problem that are no stores, each with what makes it none, but for those on the way to a store."""
+    return tuple(s for s in _states(canonical) if isinstance(s, NoStore))
+
+
+@lru_cache(maxsize=16)
+def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     states = [s for s in canonical.streams if s.uncut is not None]
-    awaited = _alone(s for s in (_awaited(canonical, s) for s in states) if s is not None)
+    awaited = _alone(s for s in (awaited_store(canonical, s) for s in states) if s is not None)
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
-    made = [awaited.get(s.name) or _store(canonical, s) for s in states if s.name not in on_the_way]
-    return _moved([s for s in made if s is not None])
+    made = [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
+    moved = _moved([s for s in made if isinstance(s, StoreOfState)])
+    return tuple(s if isinstance(s, NoStore) or s.name in moved else NoStore(s.state, UNMOVED) for s in made)
 
 
-def _moved(made: Sequence[StoreOfState]) -> tuple[StoreOfState, ...]:
-    """Those of which decisions move an entry, at once or through others of them."""
+def _moved(made: Sequence[StoreOfState]) -> set[str]:
+    """Names of those of which decisions move an entry, at once or through others of them."""
     moved = {s.name for s in made if (s.entries != NO_ENTRY).any()}
     while more := {s.name for s in made if s.name not in moved and moved & set(s.coupled)}:
         moved |= more
-    return tuple(s for s in made if s.name in moved)
+    return moved
 
 
 def brought(own: Sequence[StoreOfState]) -> Floats:
@@ -169,71 +108,6 @@ def _alone(awaited: Iterable[StoreOfState]) -> dict[str, StoreOfState]:
     own = list(awaited)
     taken = Counter(int(i) for s in own for i in s.entries)
     return {s.name: s for s in own if all(taken[int(i)] == 1 for i in s.entries)}
-
-
-def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
-    """State as a store, whose entries have a flow, or are moved by other entries; None where it is none."""
-    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-        return None
-    factors = _factors(canonical, s)
-    if factors is None:
-        return None
-    kept = factors.pop(s.name)
-    flows = np.concatenate([factors.pop(b.name) for b in canonical.blocks], axis=1)
-    keep = np.diag(kept).copy()
-    coupled = {n: f for n, f in {s.name: kept - np.diag(keep), **factors}.items() if f.any()}
-    moved = (flows != 0).any(axis=1)
-    if (keep < 0).any() or not (moved.all() or coupled):
-        return None
-    kept_within = kept_range(canonical, s, moved)
-    if kept_within is None:
-        return None
-    filled, entries = np.nonzero(flows)
-    rate = flows[filled, entries]
-    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0).reshape(2, -1)
-    still = np.flatnonzero(~moved)
-    none, order = np.zeros(still.size), np.argsort(np.concatenate([filled, still]), kind="stable")
-    columns = [(filled, still), (entries, np.full(still.size, NO_ENTRY)), (rate, none + 1), (least, none), (most, none)]
-    filled, entries, rate, least, most = (np.concatenate(c)[order] for c in columns)
-    return StoreOfState(s, kept_within, keep, filled, entries, rate, least, most, coupled)
-
-
-def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
-    """Factors of each decision, of the state and of other states in s', (m, entries) each by name; None where those of the first two are
-    no numbers. Of the others those are left out that are none.
-    """
-    assert s.uncut is not None
-    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
-    others = {o.name: o.shape for o in canonical.streams if o.uncut is not None and o.name in names(s.uncut)} 
-    m = math.prod(s.shape)
-
-    def of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Floats] | None:
-        assert s.uncut is not None
-        own = rewrite(
-            s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in shapes else n
-        )
-        if not is_affine(own, tuple(shapes)):
-            return None
-        slopes = jacobian(algebra.broadcast(own, s.shape), shapes)
-        numbers = {n: e for n, e in slopes.items() if not changes(e)}
-        return {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *shapes[n])).reshape(m, -1) for n, e in numbers.items()}
-
-    result = of(sizes)
-    if result is None or len(result) < len(sizes):
-        return None
-    together = of({**sizes, **others})
-    return result if together is None else {**together, **result}
-
-
-def _awaited(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
-    """State as a store that decisions fill rounds later; None where it is none, or constraints are on it."""
-    way = pipeline(canonical, s)
-    ends = None if way is None else awaited_range(canonical, s)
-    if way is None or ends is None:
-        return None
-    least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
-    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, pipeline=way)
 
 
 def slope_name(store: StoreOfState) -> str:
@@ -399,7 +273,3 @@ def _length(number: Expr, divisor: Expr) -> int:
         return 1
     grows = evaluate(number, {}, 2) - evaluate(number, {}, 1)
     return int(divisor.value.array) if (grows == 1).all() else 1
-
-
-def _known(node: Expr) -> tuple[int, ...]:
-    return tuple(n for n in node.shape if isinstance(n, int))

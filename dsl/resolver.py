@@ -263,10 +263,12 @@ class _Resolver:
         else:
             self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
             self.waiting.append(s)
-        ready = [w for w in self.waiting if not _names(w.following) & self.states_to_come]
-        self.waiting = [w for w in self.waiting if w not in ready]
-        for own in ready:
-            self._follow(own)
+        waiting, self.waiting = self.waiting, []
+        for own in waiting:
+            if self.states_to_come & {n.name for n in syntax.walk(own.following) if isinstance(n, syntax.Identifier)}:
+                self.waiting.append(own)
+            else:
+                self._follow(own)
 
     def _follow(self, s: syntax.StateStatement) -> None:
         following = self.typer.expr(s.following)
@@ -323,12 +325,8 @@ class _Resolver:
     def _check_place(self, s: syntax.ConstraintStatement) -> None:
         """Check that constraints stand below `subject to`; the first that does not is reported."""
         if not self.under_subject_to:
-            error = fail(
-                "OCO214",
-                f"the constraint `{s.label.name}` does not stand below `subject to`",
-                s.label.span,
-                "write `subject to` above it",
-            )
+            message = f"the constraint `{s.label.name}` does not stand below `subject to`"
+            error = fail("OCO214", message, s.label.span, "write `subject to` above it")
             self.findings.add(error.diagnostics)
             self.under_subject_to = True
 
@@ -348,25 +346,11 @@ class _Resolver:
         )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:
-        words = [m.value for m in Measure]
-        if s.measure not in words:
-            raise fail(
-                "OCO210",
-                f"there is no regret called `{s.measure}`",
-                s.span,
-                did_you_mean(s.measure, words, "static or dynamic"),
-            )
+        _check_word(Measure, s.measure, "regret called", "static or dynamic", s.span)
         self.assembly.chosen_measure = Measure(s.measure)
 
     def _feedback(self, s: syntax.FeedbackStatement) -> None:
-        words = [f.value for f in Feedback]
-        if s.feedback not in words:
-            raise fail(
-                "OCO210",
-                f"there is no feedback `{s.feedback}`",
-                s.span,
-                did_you_mean(s.feedback, words, "full, gradient, two_point or bandit"),
-            )
+        _check_word(Feedback, s.feedback, "feedback", "full, gradient, two_point or bandit", s.span)
         self.assembly.chosen_feedback = Feedback(s.feedback)
         self.assembly.chosen_delay = None if s.delay is None else self.typer.expr(s.delay)
 
@@ -410,6 +394,7 @@ class _Resolver:
                 self.findings.add(error.diagnostics)
 
 
-def _names(expr: syntax.Expression) -> set[str]:
-    """Names that stand in an expression."""
-    return {n.name for n in syntax.walk(expr) if isinstance(n, syntax.Identifier)}
+def _check_word(words: type[Measure | Feedback], word: str, what: str, usual: str, span: Span) -> None:
+    known = [w.value for w in words]
+    if word not in known:
+        raise fail("OCO210", f"there is no {what} `{word}`", span, did_you_mean(word, known, usual))

@@ -162,9 +162,14 @@ minimize price * sum(heat) + 0.5 * (pos(20 - a) + pos(20 - b) + pos(a - 24) + po
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("text", [WALL, pytest.param(ZONES, marks=pytest.mark.thorough)])
 def test_c_and_fleets_decide_as_numpy_does(text: str) -> None:
-    plan, data = plan_of(text), {n: v[:30] for n, v in weather(4).items()}
+    plan, data = plan_of(text), {n: v[:24] for n, v in weather(4).items()}
     numpy, c = (plan.run(data, backend=b).decisions for b in ("numpy", "c"))
     assert_allclose(numpy, c, atol=1e-7)
+    fleet = plan.fleet(2)
+    for k, decided in enumerate(numpy):
+        together = fleet.decide(outside=np.full(2, data["outside"][k]))
+        assert_allclose(together, [decided, decided], atol=1e-7)
+        fleet.observe(price=np.full(2, data["price"][k]))
 
 
 STATES = """\

@@ -1,25 +1,29 @@
 """What a unit in a store is worth to the others that it moves: rooms that exchange heat, tanks of which one runs into the next.
 
-With z_i = keep_i s_i + sum_j b_ji s_j + what is decided and comes, a unit in entry j brings b_ji units into entry i by the next round.
-Bellman's equation, differentiated, then has
+With z_i = keep_i s_i + sum_j b_ji s_j + what is decided and comes, a unit in entry j brings b_ji units into entry i by the next round, as
+b_ji / keep_i units more in i itself do. Bellman's equation, differentiated, then has
 
-    v_h(s_j) = keep_j w_h(s_j) + sum_i b_ji w_h(s^_i) - m_h,
+    v_h(s_j) = keep_j w_h(y_j) + sum_i b_ji w_h(y_i) - m_h,      y_i = s_i + sum_j (b_ji / keep_i) s_j,
 
-with the value w_h of a unit before the flows of a round, and the levels s^ that the entries are expected to have, which are those that they
-have now: the adjoint of the linear system, along what is expected. That the value of what j brings falls with what j brings is left out.
+with the value w_h of a unit before the flows of a round. What a round leaves is valued so, by the y that it leads to. In rounds after it the
+value of an entry is by its own level alone, with that of others at their usual levels s^: the adjoint of the linear system along these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.learned_costs import DAY
 from oco.compiler.algorithms.value_grid import ValueGrid
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
-from oco.compiler.problem.stores import brought
+from oco.compiler.problem.stores import as_own, brought
+
+Floats = np.ndarray[Any, Any]
 
 
 class CoupledStores:
@@ -27,16 +31,49 @@ class CoupledStores:
 
     def __init__(self, t: Tracer, stores: Sequence[StoreOfState]) -> None:
         self.t, self.stores, self.brought = t, stores, brought(stores)
+        self.keep = np.concatenate([s.keep for s in stores]) if stores else np.zeros(0)
+        self.as_own = as_own(self.brought, self.keep)
 
     def __bool__(self) -> bool:
         return bool(self.brought.any())
 
+    def inflow(self, level: Value) -> Value:
+        """What entries at these levels, (m,), bring into others by the next round, (m,)."""
+        return self.t.constant(self.brought.T, "inflow", "what a unit in each entry brings into another one") @ level
+
+    def beside(self, level: Value) -> Value:
+        """What levels of others, (m,) or (m, P), are as units of each entry itself, of the same shape."""
+        return self.t.constant(self.as_own.T, "as_own", "units of an entry that one in another is as good as") @ level
+
+    def ends(self, least: Value, most: Value) -> tuple[Value, Value]:
+        """Least and most y, (m,), where levels are between these, (m,)."""
+        if (self.as_own >= 0).all():
+            return least + self.beside(least), most + self.beside(most)
+        more, less = (self.t.constant(np.maximum(s * self.as_own.T, 0.0), "as_own") for s in (1.0, -1.0))
+        return least + more @ least - less @ most, most + more @ most - less @ least
+
+    def by_entry(self, value: Value, beside: Value) -> Value:
+        """Value of a unit in each entry, (m,), where one more of each y has this `value` and one at any level that `beside`, (m,)."""
+        return value + self.t.constant(self.as_own, "as_own") @ value + beside
+
     def worth(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """What a unit more in each entry is worth to others, (m, 1): one in these has a `value` before the flows, (m, G), and a `level` of
-        each is expected, (m,).
+        """What a unit more in each entry is worth to others, (m, 1): one in these has a `value` before the flows, (m, G), at their `level`,
+        (m,).
         """
+        return self._worth(self.brought, value, grid, level)
+
+    def worth_beside(self, value: Value, grid: ValueGrid, level: Value) -> Value:
+        """The same of what is brought into entries that keep nothing, which no y counts."""
+        return self._worth(np.where(self.keep > 0, 0.0, self.brought), value, grid, level)
+
+    def _worth(self, brought: Floats, value: Value, grid: ValueGrid, level: Value) -> Value:
         there = grid.interpolated(value, self.t.reshape(level, (level.size, 1)))
-        return self.t.constant(self.brought, "brought", "units that one more in an entry brings into others") @ there
+        return self.t.constant(brought, "brought", "units that one more in an entry brings into others") @ there
+
+    def usual_after(self, usual: Value, level: Value, played: Value) -> Value:
+        """Usual levels after a round that began with these levels, (m,)."""
+        rate = self.t.maximum(1.0 / played, 1.0 / DAY)
+        return self.t.name("usual_level", usual + rate * (level - usual))
 
     def lasting(self, value: Value, rounds: int) -> Value:
         """Value of a unit in each entry after the rounds to come, (m,): the `value` of those that decisions move, (m,), and of others what
@@ -45,7 +82,7 @@ class CoupledStores:
         moved = np.concatenate([np.bincount(s.filled, s.entries != NO_ENTRY, s.size) > 0 for s in self.stores])
         if moved.all():
             return value
-        own = np.where(moved, 0.0, self.brought) + np.diag(np.concatenate([s.keep for s in self.stores]))
+        own = np.where(moved, 0.0, self.brought) + np.diag(self.keep)
         total, left = np.zeros_like(self.brought), np.eye(moved.size)
         for _ in range(rounds):
             total, left = total + left @ np.where(moved, self.brought, 0.0), left @ own

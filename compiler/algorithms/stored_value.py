@@ -52,6 +52,7 @@ from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.store_forms import NO_ENTRY
 from oco.compiler.problem.stores import (
     KNOTS,
+    beside_name,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -86,7 +87,7 @@ choose its slope.
 """
 FADES = 0.01
 """Part of the way to the present level by which the levels that count as used move each round: one that was left long ago is none."""
-VALUES, REACHED = "value", "reached"
+VALUES, REACHED, BESIDE, USUAL = "value", "reached", "value_beside", "usual_level"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
@@ -94,6 +95,8 @@ SYMBOLS = {
     **RECENT_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     REACHED: "least and most that was in store, of late",
+    BESIDE: "value of a unit that this round leaves, at any level, where stores move each other",
+    USUAL: "what was in store of late",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
@@ -154,6 +157,7 @@ class StoredValue:
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
+            **({BESIDE: zeros((m,)), USUAL: zeros((m,))} if self.coupled else {}),
         }
 
     def viewed(self, state: State) -> Problem:
@@ -167,14 +171,18 @@ class StoredValue:
             names = zip(*(knot_names(s, k) for s in self.stores), strict=True)
             for own, name in zip(names, (KINKS, DROPS), strict=True):
                 result.seen |= dict(zip(own, self._apart(array(state, name)[k]), strict=True))
-        first, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
-        beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), -self._end("charged"))
+        slope, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
+        last = slope - self.t.sum(array(state, DROPS), axis=0)
+        first, last = (self.coupled.by_entry(v, array(state, BESIDE)) if self.coupled else v for v in (slope, last))
+        beyond = wasted * self.t.maximum(last, -self._end("charged"))
         short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
         if self.is_free:
             short = self.t.where(self._end("free") > 0.0, self.t.minimum(first, 0.0), short)
-        parts = zip(self.stores, *map(self._apart, (first, short, beyond)), strict=True)
-        for s, slope, short, over in parts:
-            result.seen |= {slope_name(s): slope} | dict(zip(cut_names(s), (short, over), strict=True))
+        if self.coupled:
+            result.seen |= dict(zip(map(beside_name, self.stores), self._apart(array(state, BESIDE)), strict=True))
+        parts = zip(self.stores, *map(self._apart, (slope, short, beyond)), strict=True)
+        for s, own, missing, over in parts:
+            result.seen |= {slope_name(s): own} | dict(zip(cut_names(s), (missing, over), strict=True))
         return result
 
     def filling(self) -> Problem:
@@ -188,21 +196,24 @@ class StoredValue:
         t, after = self.t, dict[str, Structured]()
         costs = self.costs.before_decision(state)
         if self.costs.predicted:
-            after = {VALUES: self._values(costs, state, self._levels())}
+            after = self._values(costs, state)
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])
         kept = self._constant("keep") * self._levels() + drift
+        if self.coupled:
+            kept = kept + self.coupled.inflow(self._levels())
         lower, upper = self._end("lower"), self._end("upper")
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
         )
+        least, most = self.coupled.ends(least, most) if self.coupled else (least, most)
         f = GOLDEN * self.p.played
         knots = (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS)
         ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
         kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
-        slopes = t.transpose(self._grid(state).interpolated(array(state, VALUES), t.transpose(middles)))
+        slopes = t.transpose(self._slopes(state, t.transpose(middles)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
         return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
@@ -216,9 +227,11 @@ class StoredValue:
             **self.known.update(state),
             REACHED: self._reached_after(array(state, REACHED)),
         }
+        if self.coupled:
+            after[USUAL] = self.coupled.usual_after(array(state, USUAL), self._levels(), self.p.played)
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, VALUES: self._values(self.costs.after_round(after), after, self._levels_after(played))}
+        return {**after, **self._values(self.costs.after_round(after), after)}
 
     def _levels(self) -> Value:
         """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
@@ -226,12 +239,13 @@ class StoredValue:
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
 
-    def _levels_after(self, played: Point) -> Value:
-        """Levels of the stores after a round with the decision `played`, as they are then expected, (m,)."""
+    def _slopes(self, state: State, at: Value) -> Value:
+        """Value of a unit more that is left, (m, P), at levels (m, P); where stores move each other, of one more of y."""
+        values, grid = array(state, VALUES), self._grid(state)
         if not self.coupled:
-            return self._levels()
-        left = self.p.values([s.following for s in self.stores], played)
-        return self.t.minimum(self.t.maximum(left, self._end("lower")), self._end("upper"))
+            return grid.interpolated(values, at)
+        usual = self._column(self.coupled.beside(array(state, USUAL)))
+        return self._column(self._constant("keep")) * grid.interpolated(values, at - usual)
 
     def _reached_after(self, used: Value) -> Value:
         """Least and most level of late, (2, m), with that of the round."""
@@ -244,6 +258,8 @@ class StoredValue:
         """Levels at which values stand: close to each other among those used, with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, REACHED)
         wide = self._all_flows("most") - self._all_flows("least")
+        if self.coupled:
+            wide = wide + abs(self.coupled.beside(wide))
         if self.costs.is_unsure:
             cells = self.inner * LEAST_CELL * self._of_entries(array(state, UNSURE))
             wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
@@ -258,11 +274,20 @@ class StoredValue:
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        values = self._of_all(array(state, VALUES), left, self._grid(state))
+        if self.coupled:
+            at = left + self.coupled.beside(left - self._column(array(state, USUAL)))
+            own = self._constant("keep") * self.t.reshape(
+                self._of_all(array(state, VALUES), at, self._grid(state)), (self.size,)
+            )
+            values = self._column(self.coupled.by_entry(own, array(state, BESIDE)))
+        else:
+            values = self._of_all(array(state, VALUES), left, self._grid(state))
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
-    def _values(self, costs: ToCome, state: State, level: Value) -> Value:
-        """Values of a unit more before the round after the next one, (m, G), with entries at a level, (m,), for those that move them."""
+    def _values(self, costs: ToCome, state: State) -> State:
+        """State with the values of a unit more before the round after the next one, (m, G); where stores move each other those before its
+        flows, and what one is worth beside them.
+        """
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
@@ -273,9 +298,13 @@ class StoredValue:
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
 
-        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
+        coupled, usual = self.coupled, array(state, USUAL) if self.coupled else None
+
+        def before_flows(j: Value, after: Value) -> tuple[Value, Value]:
             row = costs.of(self.ahead - j)
             kept = keep * stored + self._column(self._of_entries(row[3]))
+            if usual is not None:
+                kept = kept + self._column(coupled.inflow(usual))
             if errors is not None:
                 after = expected(lambda at: self._of_all(after, at, grid), stored)
 
@@ -283,13 +312,20 @@ class StoredValue:
                 value = self._of_all(after, at, grid, limit)
                 return value - expected(known, at) if self.known else value
 
-            best = flows.at_one_price(kept, left, row)
-            before = keep * best + self.coupled.worth(best, grid, level) if self.coupled else keep * best
-            return (before - self._column(self._of_entries(row[2])),)
+            return flows.at_one_price(kept, left, row), self._column(self._of_entries(row[2]))
 
-        last = self.coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)
-        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(last), stored.shape)])
-        return values
+        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
+            best, held = before_flows(j, after)
+            before = keep * best if usual is None else keep * best + coupled.worth(best, grid, usual)
+            return (before - held,)
+
+        last = t.broadcast(self._column(coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)), stored.shape)
+        if usual is None:
+            return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
+        (values,) = t.for_(self.ahead - 1, earlier, [last])
+        best, held = before_flows(t.lift(self.ahead - 1), values)
+        beside = coupled.worth_beside(best, grid, usual) - held
+        return {VALUES: best, BESIDE: t.reshape(beside, (self.size,))}
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
         """More than a unit is worth in any round to come, (m, 1): of one that constraints want and no flow brings."""

@@ -38,7 +38,7 @@ class StoreOfState:
     entries      the entry of the flattened decisions that each flow is of, (F,); `NO_ENTRY` where no decision moves an entry of the state
     rate         its factor, (F,)
     least, most  range of each flow rate x_k, (F,)
-    coupled      factors of the levels of other entries, by state: (m, entries), those of its own with 0 on the diagonal
+    coupled      factors of the levels of entries of stores that move it, by state: (m, entries), its own with 0 on the diagonal
     pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
     """
 
@@ -81,18 +81,18 @@ class StoreOfState:
 
     @property
     def drift(self) -> Expr:
-        """s' where nothing is in store or on its way to it, and nothing is decided."""
-        own = {self.name, *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages))}
+        """s' where nothing is in store or on its way to it, nor in stores that move it, and nothing is decided."""
+        own = {
+            self.name,
+            *self.coupled,
+            *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages)),
+        }
 
         def empty(node: Expr) -> Expr:
             is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
             return constant(np.zeros(known(node.shape))) if is_own else node
 
-        result = algebra.broadcast(rewrite(self.following, empty), self.shape)
-        if (beside := self.coupled.get(self.name)) is None:
-            return result
-        level = algebra.reshape(Name(self.name, Kind.STREAM, shape=self.shape), (self.size,))
-        return algebra.add(result, algebra.reshape(algebra.matmul(constant(beside), level), self.shape))
+        return algebra.broadcast(rewrite(self.following, empty), self.shape)
 
 
 UNMOVED = "no decision moves it"

@@ -38,7 +38,7 @@ from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, name
 from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
-SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
+SLOPE, DROP, KNOT, BESIDE = "_slope_", "_drop", "_knot", "_beside_"
 SHORT, OVER = "_short_", "_over_"
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
@@ -63,7 +63,14 @@ def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
     made = [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
     moved = _moved([s for s in made if isinstance(s, StoreOfState)])
-    return tuple(s if isinstance(s, NoStore) or s.name in moved else NoStore(s.state, UNMOVED) for s in made)
+    return tuple(
+        s
+        if isinstance(s, NoStore)
+        else replace(s, coupled={n: f for n, f in s.coupled.items() if n in moved and n not in awaited})
+        if s.name in moved
+        else NoStore(s.state, UNMOVED)
+        for s in made
+    )
 
 
 def _moved(made: Sequence[StoreOfState]) -> set[str]:
@@ -115,6 +122,11 @@ def slope_name(store: StoreOfState) -> str:
     return f"{SLOPE}{store.name}"
 
 
+def beside_name(store: StoreOfState) -> str:
+    """Name of the stream with the value of a unit that is left, at any level, where stores move each other."""
+    return f"{BESIDE}{store.name}"
+
+
 def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
     """Names of the streams with a kink, and with the drop of the value of a unit beyond it."""
     return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
@@ -138,7 +150,10 @@ def valued(canonical: Canonical) -> Canonical:
     Costs of the level that the next round begins with are part of V, as they are.
     """
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
-    total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_outside(canonical, outside)
+    total, own = (
+        reduce(algebra.add, (_left(s, stores(canonical)) for s in stores(canonical))),
+        _with_outside(canonical, outside),
+    )
     for store, costs in zip(stores(canonical), state_costs(canonical), strict=True):
         if store.pipeline is not None:
             continue
@@ -184,17 +199,36 @@ def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) 
     return replace(canonical, objective=own, moving=moving)
 
 
-def _left(store: StoreOfState) -> Expr:
+def valued_level(store: StoreOfState, own: Sequence[StoreOfState]) -> Expr:
+    """Level that the value of what is left is of: that of s', or orders; with what the levels of others bring by the next round, as so much
+    more in the store itself, z_i + sum_j (b_ji / keep_i) z_j.
+    """
+    level, by_name = algebra.broadcast(store.moved, store.shape), {s.name: s for s in own}
+    for name, factors in store.coupled.items():
+        left = algebra.reshape(algebra.broadcast(by_name[name].following, by_name[name].shape), (by_name[name].size,))
+        beside = algebra.matmul(constant(as_own(factors, store.keep[:, None])), left)
+        level = algebra.add(level, algebra.reshape(beside, store.shape))
+    return level
+
+
+def as_own(factors: Floats, keep: Floats) -> Floats:
+    """Units of a store entry that bring as much by the next round as one of another entry does by these factors; 0 where it keeps nothing."""
+    return np.where(keep > 0, factors / np.where(keep > 0, keep, 1.0), 0.0)
+
+
+def _left(store: StoreOfState, own_stores: Sequence[StoreOfState]) -> Expr:
     """V of what a round leaves in a store, or orders for it."""
-    left = algebra.broadcast(store.moved, store.shape)
+    left, level = algebra.broadcast(store.moved, store.shape), valued_level(store, own_stores)
 
     def own(name: str) -> Name:
         return Name(name, Kind.STREAM, shape=store.shape)
 
-    total = _summed(algebra.mul(own(slope_name(store)), left))
+    total = _summed(algebra.mul(own(slope_name(store)), level))
+    if store.pipeline is None and any(s.coupled for s in own_stores):
+        total = algebra.add(total, _summed(algebra.mul(own(beside_name(store)), left)))
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
-        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(level, knot)))))
     if store.pipeline is not None:
         return total
     short, over = map(own, cut_names(store))

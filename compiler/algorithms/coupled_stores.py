@@ -5,8 +5,8 @@ b_ji / keep_i units more in i itself do. Bellman's equation, differentiated, the
 
     v_h(s_j) = keep_j w_h(y_j) + sum_i b_ji w_h(y_i) - m_h,      y_i = s_i + sum_j (b_ji / keep_i) s_j,
 
-with the value w_h of a unit before the flows of a round. What a round leaves is valued so, by the y that it leads to. In rounds after it the
-value of an entry is by its own level alone, with that of others at their usual levels s^: the adjoint of the linear system along these.
+with the value w_h of a unit before the flows of a round. What a round leaves is valued so, by the y that it leads to. In rounds after it
+the value of an entry is by its own level alone, with others at their usual levels: the adjoint of the linear system along these.
 """
 
 from __future__ import annotations

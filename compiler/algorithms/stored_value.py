@@ -17,6 +17,7 @@ loss pays for one that is too much. What the loss says of levels alone, g(s') + 
 were: v_{h+1} - g' - h' stands for v_{h+1} there (`known_slopes`), and what a round leaves costs h(s'), too. Where the cut keeps an end,
 v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. Where units
 cost and the cut takes those below the lower end, as of a queue, one there has no value. After H rounds a unit has the mean of all c.
+Where levels of stores move each other, what one brings into others counts there (`coupled_stores`).
 Values stand on a grid, linear between its points, which are close to each other among the levels that are used. So a round decides by
 f_t(x) - V_{t+1}(s'(x)), and
 
@@ -27,8 +28,7 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -37,19 +37,18 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
-from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling
 from oco.compiler.algorithms.coupled_stores import CoupledStores
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
-from oco.compiler.algorithms.learned_costs import DAY
+from oco.compiler.algorithms.rounds_ahead import AHEAD
 from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
-from oco.compiler.problem.store_forms import NO_ENTRY
 from oco.compiler.problem.stores import (
     KNOTS,
     beside_name,
@@ -62,16 +61,7 @@ from oco.compiler.problem.stores import (
     stores,
     valued,
 )
-from oco.compiler.theory.settings import Default, Setting, count
-from oco.compiler.theory.theorems import Situation
-from oco.dsl.magnitudes import TINY
 
-AHEAD = "ahead"
-"""Setting with the rounds that the value of what is left looks ahead."""
-MOST_AHEAD = 96
-"""Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
-TURNS = 2.0
-"""Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
 SURE, UNSURE_CELLS = 20, 10
 """Cells between values among the levels that are used, where the range of every store is kept whatever comes, and where it is not."""
 LEAST_CELL = 4.0
@@ -101,32 +91,6 @@ SYMBOLS = {
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
 }
-
-
-def rounds_ahead(s: Situation) -> dict[str, Default]:
-    """Setting with the rounds to look ahead; none where the problem has no stores."""
-    if not stores(s.canonical):
-        return {}
-    wanted = min(max(DAY, math.ceil(TURNS * _turn(s))), MOST_AHEAD)
-    whole, predicted = min(s.season * -(-wanted // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
-    why = "rounds to come that what is left in a store is for: of a day, or of a season"
-    if predicted > whole:
-        return {AHEAD: Default(float(predicted), "rounds to come that the model predicts")}
-    return {AHEAD: Default(float(whole), why)}
-
-
-def _turn(s: Situation) -> float:
-    """Rounds in which the largest flows fill the slowest store from one end to the other."""
-    turns = list[float]()
-    for own in stores(s.canonical):
-        flows, moved = np.bincount(own.filled, own.most - own.least, own.size), own.filled[own.entries != NO_ENTRY]
-        turns.append(float(((own.ends.upper - own.ends.lower) / np.maximum(flows, TINY))[moved].max(initial=0)))
-    return max(turns)
-
-
-def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
-    """Rounds that an algorithm with these settings looks ahead; 0 where it has no such setting."""
-    return count(settings, AHEAD, s.horizon or 1) if AHEAD in settings else 0
 
 
 class StoredValue:
@@ -410,11 +374,3 @@ class StoredValue:
         """Entries of all stores (m,) store by store, of the shapes of the states."""
         ends = np.cumsum([0, *(s.size for s in self.stores)])
         return [self.t.reshape(v[int(a) : int(a) + s.size], s.shape) for a, s in zip(ends, self.stores)]
-
-
-def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
-    """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
-    names = [store.name for store in stores(s.canonical)]
-    if count_ahead(s, settings) == 1:
-        return ""
-    return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

@@ -212,7 +212,7 @@ def valued_level(store: StoreOfState, own: Sequence[StoreOfState]) -> Expr:
 
 
 def as_own(factors: Floats, keep: Floats) -> Floats:
-    """Units of a store entry that bring as much by the next round as one of another entry does by these factors; 0 where it keeps nothing."""
+    """Units of a store entry that are as much by the next round as one of another entry brings; 0 where the entry keeps nothing."""
     return np.where(keep > 0, factors / np.where(keep > 0, keep, 1.0), 0.0)
 
 

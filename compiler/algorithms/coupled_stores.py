@@ -1,4 +1,4 @@
-"""What a unit in a store is worth to the others that it moves: rooms that exchange heat, tanks of which one runs into the next.
+"""Worth of a unit in a store to the others that it moves: rooms that exchange heat, tanks of which one runs into the next.
 
 With z_i = keep_i s_i + sum_j b_ji s_j + what is decided and comes, a unit in entry j brings b_ji units into entry i by the next round, as
 b_ji / keep_i units more in i itself do. Bellman's equation, differentiated, then has
@@ -38,11 +38,11 @@ class CoupledStores:
         return bool(self.brought.any())
 
     def inflow(self, level: Value) -> Value:
-        """What entries at these levels, (m,), bring into others by the next round, (m,)."""
+        """Units that entries at these levels, (m,), bring into others by the next round, (m,)."""
         return self.t.constant(self.brought.T, "inflow", "what a unit in each entry brings into another one") @ level
 
     def beside(self, level: Value) -> Value:
-        """What levels of others, (m,) or (m, P), are as units of each entry itself, of the same shape."""
+        """Units of each entry itself that levels of others, (m,) or (m, P), are as good as, of the same shape."""
         return self.t.constant(self.as_own.T, "as_own", "units of an entry that one in another is as good as") @ level
 
     def ends(self, least: Value, most: Value) -> tuple[Value, Value]:
@@ -57,13 +57,13 @@ class CoupledStores:
         return value + self.t.constant(self.as_own, "as_own") @ value + beside
 
     def worth(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """What a unit more in each entry is worth to others, (m, 1): one in these has a `value` before the flows, (m, G), at their `level`,
+        """Worth of a unit more in each entry to others, (m, 1): one in these has a `value` before the flows, (m, G), at their `level`,
         (m,).
         """
         return self._worth(self.brought, value, grid, level)
 
     def worth_beside(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """The same of what is brought into entries that keep nothing, which no y counts."""
+        """Worth of what is brought into entries that keep nothing, which no y counts, (m, 1)."""
         return self._worth(np.where(self.keep > 0, 0.0, self.brought), value, grid, level)
 
     def _worth(self, brought: Floats, value: Value, grid: ValueGrid, level: Value) -> Value:

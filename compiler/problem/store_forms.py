@@ -178,7 +178,7 @@ def awaited_store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
 
 
 def _not_linear(canonical: Canonical, s: StreamRange) -> str:
-    """What of s' is not linear in the state and the decisions, with numbers as factors."""
+    """Reason why s' is not linear in the state and the decisions, with numbers as factors."""
     assert s.stream.following is not None
     own = (*(b.name for b in canonical.blocks), s.name)
     for term in _terms(s.stream.following):

@@ -1,4 +1,4 @@
-"""Worth of a unit in a store to the others that it moves: rooms that exchange heat, tanks of which one runs into the next.
+"""Value of a unit in a store to the others that it moves: rooms that exchange heat, tanks of which one runs into the next.
 
 With z_i = keep_i s_i + sum_j b_ji s_j + what is decided and comes, a unit in entry j brings b_ji units into entry i by the next round, as
 b_ji / keep_i units more in i itself do. Bellman's equation, differentiated, then has
@@ -56,17 +56,17 @@ class CoupledStores:
         """Value of a unit in each entry, (m,), where one more of each y has this `value` and one at any level that `beside`, (m,)."""
         return value + self.t.constant(self.as_own, "as_own") @ value + beside
 
-    def worth(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """Worth of a unit more in each entry to others, (m, 1): one in these has a `value` before the flows, (m, G), at their `level`,
+    def value_to_others(self, value: Value, grid: ValueGrid, level: Value) -> Value:
+        """Value of a unit more in each entry to others, (m, 1): one in these has a `value` before the flows, (m, G), at their `level`,
         (m,).
         """
-        return self._worth(self.brought, value, grid, level)
+        return self._brought_value(self.brought, value, grid, level)
 
-    def worth_beside(self, value: Value, grid: ValueGrid, level: Value) -> Value:
-        """Worth of what is brought into entries that keep nothing, which no y counts, (m, 1)."""
-        return self._worth(np.where(self.keep > 0, 0.0, self.brought), value, grid, level)
+    def value_beside(self, value: Value, grid: ValueGrid, level: Value) -> Value:
+        """Value of what is brought into entries that keep nothing, which no y counts, (m, 1)."""
+        return self._brought_value(np.where(self.keep > 0, 0.0, self.brought), value, grid, level)
 
-    def _worth(self, brought: Floats, value: Value, grid: ValueGrid, level: Value) -> Value:
+    def _brought_value(self, brought: Floats, value: Value, grid: ValueGrid, level: Value) -> Value:
         there = grid.interpolated(value, self.t.reshape(level, (level.size, 1)))
         return self.t.constant(brought, "brought", "units that one more in an entry brings into others") @ there
 

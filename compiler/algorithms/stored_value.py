@@ -280,7 +280,7 @@ class StoredValue:
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             best, held = before_flows(j, after)
-            before = keep * best if usual is None else keep * best + coupled.worth(best, grid, usual)
+            before = keep * best if usual is None else keep * best + coupled.value_to_others(best, grid, usual)
             return (before - held,)
 
         last = t.broadcast(self._column(coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)), stored.shape)
@@ -288,7 +288,7 @@ class StoredValue:
             return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
         (values,) = t.for_(self.ahead - 1, earlier, [last])
         best, held = before_flows(t.lift(self.ahead - 1), values)
-        beside = coupled.worth_beside(best, grid, usual) - held
+        beside = coupled.value_beside(best, grid, usual) - held
         return {VALUES: best, BESIDE: t.reshape(beside, (self.size,))}
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:

@@ -46,7 +46,7 @@ from oco.compiler.algorithms.rounds_ahead import AHEAD
 from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Structured
+from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
@@ -157,10 +157,9 @@ class StoredValue:
         """State with the value of what this round may leave, from what is in store."""
         if not self.stores:
             return {}
-        t, after = self.t, dict[str, Structured]()
-        costs = self.costs.before_decision(state)
-        if self.costs.predicted:
-            after = self._values(costs, state)
+        t, costs = self.t, self.costs.before_decision(state)
+        after: State = self._values(costs, state) if self.costs.predicted else {}
+        if after:
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])

@@ -63,14 +63,16 @@ def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
     made = [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
     moved = _moved([s for s in made if isinstance(s, StoreOfState)])
-    return tuple(
-        s
-        if isinstance(s, NoStore)
-        else replace(s, coupled={n: f for n, f in s.coupled.items() if n in moved and n not in awaited})
-        if s.name in moved
-        else NoStore(s.state, UNMOVED)
-        for s in made
-    )
+    movers = moved - set(awaited)
+
+    def known(s: StoreOfState | NoStore) -> StoreOfState | NoStore:
+        if isinstance(s, NoStore):
+            return s
+        if s.name not in moved:
+            return NoStore(s.state, UNMOVED)
+        return replace(s, coupled={n: f for n, f in s.coupled.items() if n in movers})
+
+    return tuple(map(known, made))
 
 
 def _moved(made: Sequence[StoreOfState]) -> set[str]:

@@ -42,7 +42,7 @@ class Reads(StrEnum):
 RULES: dict[str, Reads] = {
     **dict.fromkeys(("OCO601", "OCO602", "OCO603", "OCO604", "OCO605"), Reads.FACTS),
     **dict.fromkeys(("OCO606", "OCO607"), Reads.DATA),
-    **dict.fromkeys(("OCO610", "OCO611", "OCO613", "OCO614", "OCO615"), Reads.FACTS),
+    **dict.fromkeys(("OCO610", "OCO611", "OCO613", "OCO614", "OCO615", "OCO617"), Reads.FACTS),
     **dict.fromkeys(TEXT_RULES, Reads.TEXT),
     "OCO634": Reads.FACTS,
     "OCO635": Reads.PLAN,

@@ -69,7 +69,6 @@ class _Binder:
         for s in m.streams:
             if s.first is not None and s.following is not None:
                 assembly.state(s.name, self.exprs(s.dims), self._bounds(s.bounds), self.expr(s.first), s.span)
-                assembly.follow(s.name, self.expr(s.following))
                 continue
             mean = None if s.mean is None else self.expr(s.mean)
             distribution = None if s.distribution is None else self._distribution(s.distribution)
@@ -85,6 +84,9 @@ class _Binder:
                 s.values,
                 s.known,
             )
+        for s in m.streams:
+            if s.following is not None:
+                assembly.follow(s.name, self.expr(s.following))
         for let in m.lets:
             assembly.let(let.name, self.expr(let.value), let.span)
 

@@ -28,14 +28,14 @@ def prediction(model: Declared, stream: str, value: Expr, at: Span | None) -> Pr
         raise fail("OCO219", f"`{stream}` is predicted already", at, "join the two in one line")
     own = declared.get(stream)
     looks = forecasts_in(value)
-    if not isinstance(own, Stream) or own.following is not None or (own.known and not looks):
+    if not isinstance(own, Stream) or own.first is not None or (own.known and not looks):
         what = "is known before the decision" if isinstance(own, Stream) else "is no stream"
         hint = "predict a `stream`, or of a context the rounds to come: `ahead(next_load)`"
         raise fail("OCO219", f"`{stream}` {what}, so nothing is predicted of it", at, hint)
     if value.shape not in ((), own.shape):
         raise fail("OCO219", f"the prediction has another shape than `{stream}`", value.span or at, "match the shapes")
     for name in looks:
-        if not (isinstance(of := declared.get(name), Stream) and of.known and of.following is None):
+        if not (isinstance(of := declared.get(name), Stream) and of.known and of.first is None):
             message = f"`{name}` is no context: what is known of rounds to come is given before the decision"
             raise fail("OCO220", message, value.span or at, f"declare it as `context {name}[24] in ...`")
     if (late := _late(value, declared)) is not None:

@@ -89,6 +89,8 @@ class _Resolver:
         self.unread: set[str] = set()
         self.first: dict[str, tuple[Kind, Span]] = {}
         declarations = [s for s in reversed(file.statements) if isinstance(s, Declaring)]
+        self.states_to_come = {s.name.name for s in declarations if isinstance(s, syntax.StateStatement)}
+        self.waiting: list[syntax.StateStatement] = []
         self.typer = Typer(self.scope, self.findings, {s.name.name: s.name.span for s in declarations})
 
     # statements
@@ -253,12 +255,22 @@ class _Resolver:
         )
 
     def _state(self, s: syntax.StateStatement) -> None:
-        """State: declared first, since what follows it is made of it."""
+        """State: declared first, since what follows it is made of it, and of other states that may stand below it."""
+        self.states_to_come.discard(s.name.name)
         dims, bounds, first = self.typer.exprs(s.dims), self.typer.bounds(s.bounds), self.typer.expr(s.first)
         if dims is None or bounds is None or first is None:
             self._break(s)
-            return
-        self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+        else:
+            self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+            self.waiting.append(s)
+        waiting, self.waiting = self.waiting, []
+        for own in waiting:
+            if self.states_to_come & {n.name for n in syntax.walk(own.following) if isinstance(n, syntax.Identifier)}:
+                self.waiting.append(own)
+            else:
+                self._follow(own)
+
+    def _follow(self, s: syntax.StateStatement) -> None:
         following = self.typer.expr(s.following)
         if following is not None and any(stream.name == s.name.name for stream in self.assembly.streams):
             self._try(lambda: self.assembly.follow(s.name.name, following))
@@ -313,12 +325,8 @@ class _Resolver:
     def _check_place(self, s: syntax.ConstraintStatement) -> None:
         """Check that constraints stand below `subject to`; the first that does not is reported."""
         if not self.under_subject_to:
-            error = fail(
-                "OCO214",
-                f"the constraint `{s.label.name}` does not stand below `subject to`",
-                s.label.span,
-                "write `subject to` above it",
-            )
+            message = f"the constraint `{s.label.name}` does not stand below `subject to`"
+            error = fail("OCO214", message, s.label.span, "write `subject to` above it")
             self.findings.add(error.diagnostics)
             self.under_subject_to = True
 
@@ -338,25 +346,11 @@ class _Resolver:
         )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:
-        words = [m.value for m in Measure]
-        if s.measure not in words:
-            raise fail(
-                "OCO210",
-                f"there is no regret called `{s.measure}`",
-                s.span,
-                did_you_mean(s.measure, words, "static or dynamic"),
-            )
+        _check_word(Measure, s.measure, "regret called", "static or dynamic", s.span)
         self.assembly.chosen_measure = Measure(s.measure)
 
     def _feedback(self, s: syntax.FeedbackStatement) -> None:
-        words = [f.value for f in Feedback]
-        if s.feedback not in words:
-            raise fail(
-                "OCO210",
-                f"there is no feedback `{s.feedback}`",
-                s.span,
-                did_you_mean(s.feedback, words, "full, gradient, two_point or bandit"),
-            )
+        _check_word(Feedback, s.feedback, "feedback", "full, gradient, two_point or bandit", s.span)
         self.assembly.chosen_feedback = Feedback(s.feedback)
         self.assembly.chosen_delay = None if s.delay is None else self.typer.expr(s.delay)
 
@@ -398,3 +392,9 @@ class _Resolver:
                 place = top if word in ("model", "horizon") else Span(source, length, length)
                 error = fail("OCO207", f"there is no `{word}` statement", place, f"add `{STATEMENT_WORDS[word]}`")
                 self.findings.add(error.diagnostics)
+
+
+def _check_word(words: type[Measure | Feedback], word: str, what: str, usual: str, span: Span) -> None:
+    known = [w.value for w in words]
+    if word not in known:
+        raise fail("OCO210", f"there is no {what} `{word}`", span, did_you_mean(word, known, usual))

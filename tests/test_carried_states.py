@@ -214,7 +214,7 @@ def test_state_that_nothing_judges_is_warned_of() -> None:
     assert ["level" in d.message for d in warned] == [True]
     assert "`level_kept: level + pump - draw >= 40 each round`" in (warned[0].hint or "")
     kept = "minimize pump\nsubject to\n    kept: level + pump - draw >= 40 each round"
-    for line in ("minimize pump + pos(draw - level - pump)", kept):
+    for line in ("minimize pump + pos(40 - level - pump + draw)", kept):
         assert not oco.check(oco.parse(TOWER.replace("minimize pump", line))).warnings
     assert not oco.check(oco.parse(BATTERY)).warnings
 

@@ -63,6 +63,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO403": ("`lo` and `hi`", "box(1)", "box(0, 1)"),
     "OCO539": ("a linear loss", "sum_squares(x) + c @ x", "c @ x"),
     "OCO615": ("with room for all of it", "in [0, 50]", "in [0, 80]"),
+    "OCO617": ("with fixed factors", " - 0.01 * stock * order", ""),
     "OCO616": ("predict the round alone", "ahead(next)", "next[0]"),
     "OCO717": ("`using optimistic`", "using ogd", "using optimistic"),
     "OCO540": ("without `delayed`", " delayed 3", ""),

@@ -14,7 +14,8 @@ from thorough import thorough
 import oco
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.problem.pipelines import Pipeline
-from oco.compiler.problem.stores import StoreOfState, stores
+from oco.compiler.problem.store_forms import StoreOfState
+from oco.compiler.problem.stores import stores
 from oco.dsl.evaluate import evaluate
 
 MODEL = """model m

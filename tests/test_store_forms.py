@@ -86,9 +86,25 @@ state lake = lake + rain - upper in [0, 900] start 20
 state pond = pond + rain + upper - lower in [0, 400] start 20
 maximize price*(upper+lower) - 100*pos(upper-lake-rain) - 100*pos(lower-pond-rain-upper)
 """,
+    "zones": """\
+decision heat[3] in box(0, 20)
+context outside in [-30, 40]
+stream price in [0, 9]
+param A[3, 3] = [[0.8, 0.1, 0.05], [0.1, 0.8, 0.05], [0.05, 0.05, 0.85]]
+state temp[3] = A @ temp + 0.05 * outside + 0.5 * heat in [-30, 60] start 20
+minimize price*sum(heat) + 1.5 * sum(pos(20 - temp))
+""",
+    "wall": """\
+decision heat in box(0, 20)
+stream outside in [-30, 40]
+stream price in [0, 9]
+state room = room + 0.1 * (outside - room) + 0.2 * (wall - room) + 0.5 * heat in [-30, 60] start 20
+state wall = wall + 0.06 * (room - wall) in [-30, 60] start 20
+minimize price*heat + 1.5 * pos(20 - room)
+""",
 }
 NAMES = {"river": ["lake", "pond"], "battery": ["soc"], "meter": ["soc"], "tower": ["level"], "queue": ["backlog"]}
-NAMES |= {"room": ["temp"], "staff": ["people"]}
+NAMES |= {"room": ["temp"], "staff": ["people"], "zones": ["temp"], "wall": ["room", "wall"]}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -96,6 +112,30 @@ def test_states_of_the_reference_are_stores(form: str) -> None:
     own = stores(canonical(oco.parse(HEAD + FORMS[form])).learned)
     assert [s.name for s in own] == NAMES.get(form, ["stock"])
     assert [s.pipeline is not None for s in own] == [form == "lead"] * len(own)
+    assert not {"OCO615", "OCO617"} & {d.code for d in oco.check(oco.parse(HEAD + FORMS[form])).warnings}
+
+
+NONE = {
+    "`0.01 * stock * order` is not linear": "state stock = stock + order - 0.01 * stock * order - sales in [0, 90] start 9",
+    "`maximum(order, sales)` is not linear": "state stock = stock + maximum(order, sales) - 2 * sales in [0, 90] start 9",
+    "`sales * order` has a factor that changes": "state stock = stock + sales * order - sales in [0, 90] start 9",
+    "the less the next round has": "state stock = 90 - 0.5 * stock - sales + order in [0, 90] start 9",
+    "no fixed price of what is missing below 5": "state stock = stock + order - sales in [5, 90] start 9",
+    "`room` asks for another level": "state stock = stock + order in [0, 90] start 9",
+}
+
+
+@pytest.mark.parametrize("reason", NONE)
+def test_states_that_are_no_stores_are_warned_of_with_the_reason(reason: str) -> None:
+    head = f"{HEAD}decision order in box(0, 50)\nstream sales in [0, 50]\ncontext free in [0, 90]\n{NONE[reason]}\n"
+    text = f"{head}minimize order + pos(20 - stock - order)\nsubject to\n    room: order <= free each round\n"
+    if reason.startswith("`room`"):
+        text = text.replace("room: order", "room: stock + order")
+    (warned,) = (d for d in oco.check(oco.parse(text)).warnings if d.code == "OCO617")
+    assert reason in warned.message and "as if it left nothing in `stock`" in warned.message
+    assert warned.span is not None and warned.span.text == "stock"
+    unread = text.replace("stock - order)", "order)").replace("room: stock + order", "room: order")
+    assert "OCO617" not in {d.code for d in oco.check(oco.parse(unread)).warnings}
 
 
 def test_products_of_a_level_and_a_decision_are_no_costs_of_units() -> None:

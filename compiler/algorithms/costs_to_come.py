@@ -27,8 +27,8 @@ from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
 from oco.compiler.problem.stores import (
-    StoreOfState,
     diagonal_curvature,
     filled_by_flows,
     has_curvature,
@@ -206,7 +206,8 @@ class CostsToCome:
         """Costs in a round at a decision, where the loss has this slope, both in units of the rule."""
         t, scales, canonical = self.t, p.spec.scales, p.spec.canonical
         unit = 1.0 if scales is None else float(scales.loss / scales.radius)
-        entries = t.constant(self._each("entries"), "filling", "decisions that fill stores")
+        own = self._each("entries")
+        entries = t.constant(np.maximum(own, 0), "filling", "decisions that fill stores")
         rate = t.constant(self._each("rate"), "rate")
         cost = unit * flattened(t, slope)[entries] / rate
         growth, jump, by_flow = t.zeros((self.size,)), list[Value](), list[Value]()
@@ -227,6 +228,11 @@ class CostsToCome:
             )
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
+        if (own == NO_ENTRY).any():
+            moving = t.constant(
+                (own != NO_ENTRY).astype(np.float64), "moving", "1 where a decision moves a store entry"
+            )
+            cost, growth, jump = cost * moving, growth * moving, [j * moving for j in jump]
         held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
         drift = p.values([s.drift for s in self.stores], x)
         if not self.alone:
@@ -243,7 +249,8 @@ class CostsToCome:
         """Decision x with the entries that fill stores just above 0, or just below it."""
         t, whole = self.t, p.units.outward(x)
         to, fills = np.zeros(sum(b.size for b in whole.blocks)), self._each("entries")
-        to[fills] = side * self._near / abs(self._each("rate"))
+        moving = fills != NO_ENTRY
+        to[fills[moving]] = (side * self._near / abs(self._each("rate")))[moving]
         ends, blocks = np.cumsum([b.size for b in whole.blocks])[:-1], list[Value]()
         for b, own in zip(whole.blocks, np.split(to, ends), strict=True):
             own = own.reshape(b.shape)

@@ -97,7 +97,7 @@ from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
-from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_valued
+from oco.compiler.algorithms.rounds_ahead import AHEAD, rounds_ahead, stores_valued
 from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions

@@ -12,7 +12,8 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.state_costs import level_name, slope_of_costs
-from oco.compiler.problem.stores import StoreOfState, state_costs
+from oco.compiler.problem.store_forms import StoreOfState
+from oco.compiler.problem.stores import state_costs
 from oco.compiler.problem.stores import stores as all_stores
 from oco.compiler.problem.stream_ranges import StreamRange
 

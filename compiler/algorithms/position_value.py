@@ -34,8 +34,9 @@ from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
 from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DAY, DRIFT, SIZE_RATE, UNBOUNDED
+from oco.compiler.algorithms.rounds_ahead import AHEAD
 from oco.compiler.algorithms.store_flows import OneFlow
-from oco.compiler.algorithms.stored_value import AHEAD, GOLDEN
+from oco.compiler.algorithms.stored_value import GOLDEN
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem

@@ -21,7 +21,8 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.problem.stores import StoreOfState, filled_by_flows, has_curvature, has_kinks, stores
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
+from oco.compiler.problem.stores import filled_by_flows, has_curvature, has_kinks, stores
 from oco.compiler.proximal.known_multipliers import KnownMultipliers
 from oco.compiler.proximal.known_point import apart, flattened
 from oco.dsl.expressions import Kind, names
@@ -53,7 +54,7 @@ def filling_entries(canonical: Canonical) -> Floats:
     """Mask of the entries of the flattened decisions that fill a store, (n,)."""
     fills = np.zeros(sum(b.domain.size for b in canonical.blocks), dtype=bool)
     for s in stores(canonical):
-        fills[s.entries] = True
+        fills[s.entries[s.entries != NO_ENTRY]] = True
     return fills
 
 
@@ -112,7 +113,7 @@ class SharedFlows:
         own = KnownMultipliers(p, self.known, x, fills.any(axis=0))
         charged = own.charged(own.of_steps(starts, slope, FAR if self.rows else NEAR, there))
         if not self.rows:
-            return charged[0][t.constant(self.entries, "filling")], []
+            return charged[0][t.constant(np.maximum(self.entries, 0), "filling")], []
         by_flow = t.sum(t.reshape(charged, (FLOWS, m, n)) * t.constant(fills.astype(np.float64), "own"), axis=2)
         middle = by_flow[FLOWS // 2]
         return middle, [by_flow[k] - middle for k in range(FLOWS)]
@@ -132,8 +133,9 @@ class SharedFlows:
 
     def _ends(self, n: int) -> tuple[Floats, Floats]:
         """Least and greatest values of the n entries of the decisions, (n,) each, that are flows; 0 for other entries."""
-        ends = np.zeros((2, n))
-        ends[:, self.entries.astype(np.int64)] = np.sort([self.least / self.rate, self.most / self.rate], axis=0)
+        ends, moving = np.zeros((2, n)), self.entries != NO_ENTRY
+        flows = np.sort([self.least / self.rate, self.most / self.rate], axis=0)
+        ends[:, self.entries[moving].astype(np.int64)] = flows[:, moving]
         return ends[0], ends[1]
 
     def _flows(self) -> Floats:

@@ -25,7 +25,8 @@ import numpy as np
 from oco.compiler.algorithms.shared_flows import FLOWS, SharedFlows
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.problem.stores import StoreOfState, filled_by_flows
+from oco.compiler.problem.store_forms import StoreOfState
+from oco.compiler.problem.stores import filled_by_flows
 
 Floats = np.ndarray[Any, Any]
 

@@ -17,6 +17,7 @@ loss pays for one that is too much. What the loss says of levels alone, g(s') + 
 were: v_{h+1} - g' - h' stands for v_{h+1} there (`known_slopes`), and what a round leaves costs h(s'), too. Where the cut keeps an end,
 v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. Where units
 cost and the cut takes those below the lower end, as of a queue, one there has no value. After H rounds a unit has the mean of all c.
+Where levels of stores move each other, what one brings into others counts there (`coupled_stores`).
 Values stand on a grid, linear between its points, which are close to each other among the levels that are used. So a round decides by
 f_t(x) - V_{t+1}(s'(x)), and
 
@@ -27,8 +28,7 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -37,19 +37,21 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
-from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling
+from oco.compiler.algorithms.coupled_stores import CoupledStores
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
-from oco.compiler.algorithms.learned_costs import DAY
+from oco.compiler.algorithms.rounds_ahead import AHEAD
 from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Structured
+from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import (
     KNOTS,
+    beside_name,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -59,16 +61,7 @@ from oco.compiler.problem.stores import (
     stores,
     valued,
 )
-from oco.compiler.theory.settings import Default, Setting, count
-from oco.compiler.theory.theorems import Situation
-from oco.dsl.magnitudes import TINY
 
-AHEAD = "ahead"
-"""Setting with the rounds that the value of what is left looks ahead."""
-MOST_AHEAD = 96
-"""Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
-TURNS = 2.0
-"""Times that the largest flows fill a store in these rounds, where that is more than a day: what is too much has to flow out again."""
 SURE, UNSURE_CELLS = 20, 10
 """Cells between values among the levels that are used, where the range of every store is kept whatever comes, and where it is not."""
 LEAST_CELL = 4.0
@@ -84,7 +77,7 @@ choose its slope.
 """
 FADES = 0.01
 """Part of the way to the present level by which the levels that count as used move each round: one that was left long ago is none."""
-VALUES, REACHED = "value", "reached"
+VALUES, REACHED, BESIDE, USUAL = "value", "reached", "value_beside", "usual_level"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
@@ -92,36 +85,12 @@ SYMBOLS = {
     **RECENT_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     REACHED: "least and most that was in store, of late",
+    BESIDE: "value of a unit that this round leaves, at any level, where stores move each other",
+    USUAL: "what was in store of late",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
 }
-
-
-def rounds_ahead(s: Situation) -> dict[str, Default]:
-    """Setting with the rounds to look ahead; none where the problem has no stores."""
-    if not stores(s.canonical):
-        return {}
-    wanted = min(max(DAY, math.ceil(TURNS * _turn(s))), MOST_AHEAD)
-    whole, predicted = min(s.season * -(-wanted // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
-    why = "rounds to come that what is left in a store is for: of a day, or of a season"
-    if predicted > whole:
-        return {AHEAD: Default(float(predicted), "rounds to come that the model predicts")}
-    return {AHEAD: Default(float(whole), why)}
-
-
-def _turn(s: Situation) -> float:
-    """Rounds in which the largest flows fill the slowest store from one end to the other."""
-    turns = list[float]()
-    for own in stores(s.canonical):
-        flows = np.bincount(own.filled, own.most - own.least, own.size)
-        turns.append(float(((own.ends.upper - own.ends.lower) / np.maximum(flows, TINY)).max()))
-    return max(turns)
-
-
-def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
-    """Rounds that an algorithm with these settings looks ahead; 0 where it has no such setting."""
-    return count(settings, AHEAD, s.horizon or 1) if AHEAD in settings else 0
 
 
 class StoredValue:
@@ -136,6 +105,7 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
+        self.coupled = CoupledStores(self.t, self.stores)
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 
     def init(self) -> State:
@@ -150,6 +120,7 @@ class StoredValue:
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
+            **({BESIDE: zeros((m,)), USUAL: zeros((m,))} if self.coupled else {}),
         }
         return joined(costs, known, own)
 
@@ -164,14 +135,18 @@ class StoredValue:
             names = zip(*(knot_names(s, k) for s in self.stores), strict=True)
             for own, name in zip(names, (KINKS, DROPS), strict=True):
                 result.seen |= dict(zip(own, self._apart(array(state, name)[k]), strict=True))
-        first, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
-        beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), -self._end("charged"))
+        slope, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
+        last = slope - self.t.sum(array(state, DROPS), axis=0)
+        first, last = (self.coupled.by_entry(v, array(state, BESIDE)) if self.coupled else v for v in (slope, last))
+        beyond = wasted * self.t.maximum(last, -self._end("charged"))
         short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
         if self.is_free:
             short = self.t.where(self._end("free") > 0.0, self.t.minimum(first, 0.0), short)
-        parts = zip(self.stores, *map(self._apart, (first, short, beyond)), strict=True)
-        for s, slope, short, over in parts:
-            result.seen |= {slope_name(s): slope} | dict(zip(cut_names(s), (short, over), strict=True))
+        if self.coupled:
+            result.seen |= dict(zip(map(beside_name, self.stores), self._apart(array(state, BESIDE)), strict=True))
+        parts = zip(self.stores, *map(self._apart, (slope, short, beyond)), strict=True)
+        for s, own, missing, over in parts:
+            result.seen |= {slope_name(s): own} | dict(zip(cut_names(s), (missing, over), strict=True))
         return result
 
     def filling(self) -> Problem:
@@ -182,24 +157,26 @@ class StoredValue:
         """State with the value of what this round may leave, from what is in store."""
         if not self.stores:
             return {}
-        t, after = self.t, dict[str, Structured]()
-        costs = self.costs.before_decision(state)
-        if self.costs.predicted:
-            after = {VALUES: self._values(costs, state)}
+        t, costs = self.t, self.costs.before_decision(state)
+        after: State = self._values(costs, state) if self.costs.predicted else {}
+        if after:
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(costs.of(t.lift(0))[3])
         kept = self._constant("keep") * self._levels() + drift
+        if self.coupled:
+            kept = kept + self.coupled.inflow(self._levels())
         lower, upper = self._end("lower"), self._end("upper")
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
         )
+        least, most = self.coupled.ends(least, most) if self.coupled else (least, most)
         f = GOLDEN * self.p.played
         knots = (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS)
         ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
         kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
-        slopes = t.transpose(self._grid(state).interpolated(array(state, VALUES), t.transpose(middles)))
+        slopes = t.transpose(self._slopes(state, t.transpose(middles)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
         return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
@@ -213,15 +190,25 @@ class StoredValue:
             **self.known.update(state),
             REACHED: self._reached_after(array(state, REACHED)),
         }
+        if self.coupled:
+            after[USUAL] = self.coupled.usual_after(array(state, USUAL), self._levels(), self.p.played)
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, VALUES: self._values(self.costs.after_round(after), after)}
+        return {**after, **self._values(self.costs.after_round(after), after)}
 
     def _levels(self) -> Value:
         """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
         t = self.t
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
+
+    def _slopes(self, state: State, at: Value) -> Value:
+        """Value of a unit more that is left, (m, P), at levels (m, P); where stores move each other, of one more of y."""
+        values, grid = array(state, VALUES), self._grid(state)
+        if not self.coupled:
+            return grid.interpolated(values, at)
+        usual = self._column(self.coupled.beside(array(state, USUAL)))
+        return self._column(self._constant("keep")) * grid.interpolated(values, at - usual)
 
     def _reached_after(self, used: Value) -> Value:
         """Least and most level of late, (2, m), with that of the round."""
@@ -234,6 +221,8 @@ class StoredValue:
         """Levels at which values stand: close to each other among those used, with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, REACHED)
         wide = self._all_flows("most") - self._all_flows("least")
+        if self.coupled:
+            wide = wide + abs(self.coupled.beside(wide))
         if self.costs.is_unsure:
             cells = self.inner * LEAST_CELL * self._of_entries(array(state, UNSURE))
             wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
@@ -248,11 +237,20 @@ class StoredValue:
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        values = self._of_all(array(state, VALUES), left, self._grid(state))
+        if self.coupled:
+            at = left + self.coupled.beside(left - self._column(array(state, USUAL)))
+            own = self._constant("keep") * self.t.reshape(
+                self._of_all(array(state, VALUES), at, self._grid(state)), (self.size,)
+            )
+            values = self._column(self.coupled.by_entry(own, array(state, BESIDE)))
+        else:
+            values = self._of_all(array(state, VALUES), left, self._grid(state))
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
-    def _values(self, costs: ToCome, state: State) -> Value:
-        """Values of a unit more before the round after the next one, (m, G)."""
+    def _values(self, costs: ToCome, state: State) -> State:
+        """State with the values of a unit more before the round after the next one, (m, G); where stores move each other those before its
+        flows, and what one is worth beside them.
+        """
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
@@ -263,9 +261,13 @@ class StoredValue:
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
 
-        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
+        coupled, usual = self.coupled, array(state, USUAL) if self.coupled else None
+
+        def before_flows(j: Value, after: Value) -> tuple[Value, Value]:
             row = costs.of(self.ahead - j)
             kept = keep * stored + self._column(self._of_entries(row[3]))
+            if usual is not None:
+                kept = kept + self._column(coupled.inflow(usual))
             if errors is not None:
                 after = expected(lambda at: self._of_all(after, at, grid), stored)
 
@@ -273,13 +275,20 @@ class StoredValue:
                 value = self._of_all(after, at, grid, limit)
                 return value - expected(known, at) if self.known else value
 
-            best = flows.at_one_price(kept, left, row)
-            return (keep * best - self._column(self._of_entries(row[2])),)
+            return flows.at_one_price(kept, left, row), self._column(self._of_entries(row[2]))
 
-        (values,) = t.for_(
-            self.ahead, earlier, [t.broadcast(self._column(self._mean_of_entries(costs.mean)), stored.shape)]
-        )
-        return values
+        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
+            best, held = before_flows(j, after)
+            before = keep * best if usual is None else keep * best + coupled.value_to_others(best, grid, usual)
+            return (before - held,)
+
+        last = t.broadcast(self._column(coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)), stored.shape)
+        if usual is None:
+            return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
+        (values,) = t.for_(self.ahead - 1, earlier, [last])
+        best, held = before_flows(t.lift(self.ahead - 1), values)
+        beside = coupled.value_beside(best, grid, usual) - held
+        return {VALUES: best, BESIDE: t.reshape(beside, (self.size,))}
 
     def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
         """More than a unit is worth in any round to come, (m, 1): of one that constraints want and no flow brings."""
@@ -348,8 +357,10 @@ class StoredValue:
         return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
 
     def _constant(self, name: str) -> Value:
-        numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])
-        return self.t.constant(numbers, name)
+        return self.t.constant(self._numbers(name), name)
+
+    def _numbers(self, name: str) -> np.ndarray[Any, Any]:
+        return np.concatenate([getattr(s, name) for s in self.stores])
 
     def _end(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s.ends, name) for s in self.stores])
@@ -362,11 +373,3 @@ class StoredValue:
         """Entries of all stores (m,) store by store, of the shapes of the states."""
         ends = np.cumsum([0, *(s.size for s in self.stores)])
         return [self.t.reshape(v[int(a) : int(a) + s.size], s.shape) for a, s in zip(ends, self.stores)]
-
-
-def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
-    """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
-    names = [store.name for store in stores(s.canonical)]
-    if count_ahead(s, settings) == 1:
-        return ""
-    return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

@@ -4,7 +4,7 @@
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
   price of lost sales; also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms. Or another cost of z alone that falls
   there, as 300 [200 - z]_+ does at 0.
-* The cut alone, where units cost: an empty queue has nothing to serve.
+* The cut alone, where units cost: an empty queue has nothing to serve. Or where nothing takes z below the lower end.
 * The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
   as for bikes that find no dock.
 """
@@ -68,29 +68,35 @@ class KeptRange:
         return ((self.given > 0) | (self.wasted > 0)).astype(np.float64)
 
 
-def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
-    """Range of a state, and what keeps it; None where nothing keeps its lower end, or a constraint on the state changes otherwise."""
+def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange | str:
+    """Range of a state, and what keeps it; or the reason why it is none: nothing keeps the lower end of an entry that decisions move, of
+    those `moved`, (m,), or a constraint on the state changes otherwise. The cut keeps the ends of other entries.
+    """
     assert s.uncut is not None
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
     before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
     if set(names(s.uncut, Kind.STREAM)) <= before:
-        ranges = {f"{s.name}.least", f"{s.name}.most"}
-        apart = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
-        none = np.zeros(lower.size)
-        return KeptRange(lower, upper, none, none, none, none, none) if apart else None
+        own = {f"{s.name}.least", f"{s.name}.most"}
+        constraints = (c for c in (*canonical.constraints, *canonical.known) if c.label not in own)
+        for c in constraints:
+            if _changes_on(c.expr, s) and not _is_end_of_another(canonical, s, c.expr):
+                return _changing(c.label, s)
+        none, cut = np.zeros(lower.size), (~moved).astype(np.float64)
+        return KeptRange(lower, upper, cut, none, none, cut, none)
     made = _constrained(canonical, s, lower, upper)
-    if made is None:
-        return None
+    if isinstance(made, str):
+        return made
     least, most = made
-    given = np.isnan(least)
+    given = np.isnan(least) | ~moved
     paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
-    wasted = np.isnan(most)
+    wasted = np.isnan(most) | ~moved
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
-    free = given & (paid <= 0)
+    free = given & moved & (paid <= 0)
     if free.any():
-        free &= ~_is_paid_above(canonical, s, lower)
+        free &= ~_is_paid_above(canonical, s, lower, left=False)
         if (free & ~_is_burden(canonical, s, ~wasted | (charged > 0))).any():
-            return None
+            end = f" below {lower[0]:g}" if (lower == lower[0]).all() else ""
+            return f"nothing keeps its lower end, no fixed price of what is missing{end} and no constraint"
     ends = np.fmax(least, lower), np.fmin(most, upper)
     return KeptRange(*ends, *(v.astype(np.float64) for v in (given, paid, free, wasted, charged)))
 
@@ -102,7 +108,9 @@ def _towards(expr: Expr, s: StreamRange) -> Expr:
 
 
 def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
-    """True for entries of which units cost at some level and earn at none, or whose upper end alone is kept (`capped`), (m,)."""
+    """True for entries of which units cost at some level and earn at none, or whose upper end alone is kept (`capped`), and for those that
+    nothing takes below their lower end, (m,).
+    """
     loss = canonical.objective if canonical.moving is None else canonical.moving
     slope, of_rest = (_towards(e, s) for e in (loss, without_state_costs(canonical, s, loss)[0]))
     if names(of_rest, Kind.DECISION):  # a product of the level and a decision is no cost of units
@@ -111,7 +119,23 @@ def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
     ranges |= {o.name: interval(o.lower, o.upper, o.shape) for o in canonical.streams}
     ends = enclose(slope, {**ranges, "t": interval(1.0, float(canonical.horizon or np.inf), ())})
     least, most = (np.broadcast_to(np.asarray(e), s.shape).ravel() for e in (ends.lo, ends.hi))
-    return (least >= 0) & ((most > 0) | capped)
+    return ((least >= 0) & ((most > 0) | capped)) | _never_below(canonical, s)
+
+
+def _never_below(canonical: Canonical, s: StreamRange) -> Floats:
+    """True for entries whose z is affine and never below the lower end, whatever is decided and comes, (m,)."""
+    assert s.uncut is not None
+    lower = np.broadcast_to(np.asarray(s.lower, dtype=np.float64), s.shape).ravel()
+    rows = affine_rows(canonical, s.uncut, s.shape)
+    if rows is None:
+        return np.zeros(lower.size, dtype=bool)
+    sets = [(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks]
+    sets += [(o.lower, o.upper, o.shape) for o in canonical.streams]
+    low, high = (np.concatenate([np.broadcast_to(own[k], own[2]).ravel() for own in sets]) for k in (0, 1))
+    slopes = rows[:, 1:]
+    with np.errstate(invalid="ignore"):
+        least = rows[:, 0] + np.where(slopes, np.minimum(slopes * low, slopes * high), 0.0).sum(axis=1)
+    return np.asarray(least >= lower - SAME * (1 + abs(lower)))
 
 
 def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
@@ -132,14 +156,24 @@ def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     return KeptRange(lower, upper, one, paid, none, one, charged)
 
 
-def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats) -> Floats:
-    """True for entries of which the loss pays for less at the lower end as it does above it, (m,)."""
+def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, left: bool = True) -> Floats:
+    """True for entries of which the loss pays for less at the lower end as it does above it, (m,); `left`: of what a round leaves alone."""
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    costs = [c for c in without_state_costs(canonical, s, loss, with_data=False)[1] if c.left]
+    costs = [c for c in without_state_costs(canonical, s, loss, with_data=False)[1] if c.left or not left]
     if not costs:
         return np.zeros(lower.size, dtype=bool)
     slopes = evaluate(slope_of_costs(costs, level_name(1, s)), {LEVEL: lower.reshape(1, *s.shape)})
     return np.broadcast_to(slopes, (1, *s.shape)).ravel() < 0
+
+
+def _changing(label: str, s: StreamRange) -> str:
+    return f"`{label}` asks for another level of `{s.name}` in every round"
+
+
+def _is_end_of_another(canonical: Canonical, s: StreamRange, expr: Expr) -> bool:
+    """True where a constraint is on the end of the range of another state that this one moves."""
+    others = (o for o in canonical.streams if o.uncut is not None and o.name != s.name and s.name in names(o.uncut))
+    return any(_ends_in(canonical, o, expr) is not None for o in others)
 
 
 def _changes_on(expr: Expr, s: StreamRange) -> bool:
@@ -148,22 +182,23 @@ def _changes_on(expr: Expr, s: StreamRange) -> bool:
     return s.name in own and bool(names(expr, Kind.ROUND) or set(own) - {s.name})
 
 
-def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | None:
-    """Ends of z that constraints keep, NaN where none does; None where another constraint on the state changes."""
+def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | str:
+    """Ends of z that constraints keep, NaN where none does; a reason where another constraint on the state changes."""
     least, most = np.full(lower.size, np.nan), np.full(upper.size, np.nan)
     for c in (*canonical.inequalities, *canonical.known):
         expr = c.expr if c.margin is None else c.margin.measured
         if s.name not in names(expr, Kind.STREAM):
             continue
         ends = None if c.timing is Timing.ON_AVERAGE else _ends_in(canonical, s, expr)
-        if ends is None and _changes_on(expr, s):
-            return None
+        if ends is None and _changes_on(expr, s) and not _is_end_of_another(canonical, s, expr):
+            return _changing(c.label, s)
         for i, k, end in ends or ():
             if k < 0:
                 least[i] = np.fmax(least[i], end)
             else:
                 most[i] = np.fmin(most[i], end)
-    return None if any(_changes_on(c.expr, s) for c in canonical.equalities) else (least, most)
+    changing = next((c.label for c in canonical.equalities if _changes_on(c.expr, s)), None)
+    return (least, most) if changing is None else _changing(changing, s)
 
 
 def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[tuple[int, float, float]] | None:

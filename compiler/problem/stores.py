@@ -4,8 +4,9 @@
 
 with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
 term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
-that is known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise
-linear,
+that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift, as
+of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an entry brings so much into others
+(`brought`), and an entry that others move may have no flow of its own. The value of what is left is concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -25,97 +26,73 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.problem.pipelines import Pipeline, decision_ends, pipeline
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
-from oco.compiler.problem.store_ranges import End, KeptRange, awaited_range, kept_range, outside, with_outside
+from oco.compiler.problem.store_forms import NO_ENTRY, UNMOVED, NoStore, StoreOfState, awaited_store, store_of
+from oco.compiler.problem.store_ranges import End, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
-from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, names, rewrite, walk
 from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
-SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
+SLOPE, DROP, KNOT, BESIDE = "_slope_", "_drop", "_knot", "_beside_"
 SHORT, OVER = "_short_", "_over_"
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
 
 
-@dataclass(frozen=True, eq=False)
-class StoreOfState:
-    """State that is a store, of m entries that are moved by F flows.
-
-    state        the state; s' is what follows it, before it is cut to its range
-    ends         range of what is in store, and what keeps it
-    keep         factor of s, (m,)
-    filled       the entry of the state that each flow moves, in order, (F,)
-    entries      the entry of the flattened decisions that each flow is of, (F,)
-    rate         its factor, (F,)
-    least, most  range of each flow rate x_k, (F,)
-    pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
-    """
-
-    state: StreamRange
-    ends: KeptRange
-    keep: Floats
-    filled: Floats
-    entries: Floats
-    rate: Floats
-    least: Floats
-    most: Floats
-    pipeline: Pipeline | None = None
-
-    @property
-    def name(self) -> str:
-        """Name of the state."""
-        return self.state.name
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the state."""
-        return self.state.shape
-
-    @property
-    def following(self) -> Expr:
-        """s', before it is cut to its range."""
-        assert self.state.uncut is not None
-        return self.state.uncut
-
-    @property
-    def moved(self) -> Expr:
-        """Expression that the value of what is left is of: s', before the cut; rate x_i where there is a pipeline."""
-        return self.following if self.pipeline is None else self.pipeline.ordered
-
-    @property
-    def size(self) -> int:
-        """Number of entries, m."""
-        return math.prod(self.shape)
-
-    @property
-    def drift(self) -> Expr:
-        """s' where nothing is in store or on its way to it, and nothing is decided."""
-        own = {self.name, *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages))}
-
-        def empty(node: Expr) -> Expr:
-            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
-            return constant(np.zeros(_known(node))) if is_own else node
-
-        return algebra.broadcast(rewrite(self.following, empty), self.shape)
-
-
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     """Stores of a problem."""
+    return tuple(s for s in _states(canonical) if isinstance(s, StoreOfState))
+
+
+def no_stores(canonical: Canonical) -> tuple[NoStore, ...]:
+    """States of a problem that are no stores, each with what makes it none, but for those on the way to a store."""
+    return tuple(s for s in _states(canonical) if isinstance(s, NoStore))
+
+
+@lru_cache(maxsize=16)
+def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
     canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
     states = [s for s in canonical.streams if s.uncut is not None]
-    awaited = _alone(s for s in (_awaited(canonical, s) for s in states) if s is not None)
+    awaited = _alone(s for s in (awaited_store(canonical, s) for s in states) if s is not None)
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
-    made = [awaited.get(s.name) or _store(canonical, s) for s in states if s.name not in on_the_way]
-    return tuple(s for s in made if s is not None)
+    made = [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
+    moved = _moved([s for s in made if isinstance(s, StoreOfState)])
+    movers = moved - set(awaited)
+
+    def known(s: StoreOfState | NoStore) -> StoreOfState | NoStore:
+        if isinstance(s, NoStore):
+            return s
+        if s.name not in moved:
+            return NoStore(s.state, UNMOVED)
+        return replace(s, coupled={n: f for n, f in s.coupled.items() if n in movers})
+
+    return tuple(map(known, made))
+
+
+def _moved(made: Sequence[StoreOfState]) -> set[str]:
+    """Names of those of which decisions move an entry, at once or through others of them."""
+    moved = {s.name for s in made if (s.entries != NO_ENTRY).any()}
+    while more := {s.name for s in made if s.name not in moved and moved & set(s.coupled)}:
+        moved |= more
+    return moved
+
+
+def brought(own: Sequence[StoreOfState]) -> Floats:
+    """Units that one more in a store entry brings into each other entry by the next round, numbered over all stores, (m, m)."""
+    begins = np.cumsum([0, *(s.size for s in own)])
+    at = {s.name: slice(int(a), int(a) + s.size) for s, a in zip(own, begins)}
+    result = np.zeros((begins[-1], begins[-1]))
+    for s in own:
+        for name, factors in s.coupled.items():
+            if name in at:
+                result[at[name], at[s.name]] = factors.T
+    return result
 
 
 def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
@@ -130,7 +107,7 @@ def moved_beside(own: Sequence[StoreOfState]) -> Floats:
     entries, rate = (np.concatenate([getattr(s, n) for s in own]) for n in ("entries", "rate"))
     beside = np.zeros((filled.size, sum(s.size for s in own)))
     for k, (entry, place) in enumerate(zip(entries, filled, strict=True)):
-        others = (entries == entry) & (filled != place)
+        others = (entries == entry) & (filled != place) & (entry != NO_ENTRY)
         beside[k, filled[others]] = rate[others] / rate[k]
     return beside
 
@@ -142,48 +119,14 @@ def _alone(awaited: Iterable[StoreOfState]) -> dict[str, StoreOfState]:
     return {s.name: s for s in own if all(taken[int(i)] == 1 for i in s.entries)}
 
 
-def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
-    """State as a store; None where it is none."""
-    assert s.uncut is not None
-    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
-    blocks = tuple(b.name for b in canonical.blocks)
-    variables = (*blocks, s.name)
-    own = rewrite(s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
-    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
-        return None
-    if not is_affine(own, variables):
-        return None
-    slopes = jacobian(algebra.broadcast(own, s.shape), variables)
-    if any(changes(e) for e in slopes.values()):
-        return None
-    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
-    m = math.prod(s.shape)
-    parts = {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *sizes[n])).reshape(m, -1) for n, e in slopes.items()}
-    flows, kept = np.concatenate([parts[n] for n in blocks], axis=1), parts[s.name]
-    if not (flows != 0).any(axis=1).all() or (kept != np.diag(np.diag(kept))).any():
-        return None
-    (filled, entries), keep = np.nonzero(flows), np.diag(kept).copy()
-    rate = flows[filled, entries]
-    if (keep < 0).any():
-        return None
-    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0)
-    kept_within = kept_range(canonical, s)
-    return None if kept_within is None else StoreOfState(s, kept_within, keep, filled, entries, rate, least, most)
-
-
-def _awaited(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
-    """State as a store that decisions fill rounds later; None where it is none, or constraints are on it."""
-    way = pipeline(canonical, s)
-    ends = None if way is None else awaited_range(canonical, s)
-    if way is None or ends is None:
-        return None
-    least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
-    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, way)
-
-
 def slope_name(store: StoreOfState) -> str:
     """Name of the stream with the value of a unit that is left, at the least that is left, of the shape of the state."""
     return f"{SLOPE}{store.name}"
+
+
+def beside_name(store: StoreOfState) -> str:
+    """Name of the stream with the value of a unit that is left, at any level, where stores move each other."""
+    return f"{BESIDE}{store.name}"
 
 
 def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
@@ -209,7 +152,10 @@ def valued(canonical: Canonical) -> Canonical:
     Costs of the level that the next round begins with are part of V, as they are.
     """
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
-    total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_outside(canonical, outside)
+    total, own = (
+        reduce(algebra.add, (_left(s, stores(canonical)) for s in stores(canonical))),
+        _with_outside(canonical, outside),
+    )
     for store, costs in zip(stores(canonical), state_costs(canonical), strict=True):
         if store.pipeline is not None:
             continue
@@ -255,17 +201,36 @@ def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) 
     return replace(canonical, objective=own, moving=moving)
 
 
-def _left(store: StoreOfState) -> Expr:
+def valued_level(store: StoreOfState, own: Sequence[StoreOfState]) -> Expr:
+    """Level that the value of what is left is of: that of s', or orders; with what the levels of others bring by the next round, as so much
+    more in the store itself, z_i + sum_j (b_ji / keep_i) z_j.
+    """
+    level, by_name = algebra.broadcast(store.moved, store.shape), {s.name: s for s in own}
+    for name, factors in store.coupled.items():
+        left = algebra.reshape(algebra.broadcast(by_name[name].following, by_name[name].shape), (by_name[name].size,))
+        beside = algebra.matmul(constant(as_own(factors, store.keep[:, None])), left)
+        level = algebra.add(level, algebra.reshape(beside, store.shape))
+    return level
+
+
+def as_own(factors: Floats, keep: Floats) -> Floats:
+    """Units of a store entry that are as much by the next round as one of another entry brings; 0 where the entry keeps nothing."""
+    return np.where(keep > 0, factors / np.where(keep > 0, keep, 1.0), 0.0)
+
+
+def _left(store: StoreOfState, own_stores: Sequence[StoreOfState]) -> Expr:
     """V of what a round leaves in a store, or orders for it."""
-    left = algebra.broadcast(store.moved, store.shape)
+    left, level = algebra.broadcast(store.moved, store.shape), valued_level(store, own_stores)
 
     def own(name: str) -> Name:
         return Name(name, Kind.STREAM, shape=store.shape)
 
-    total = _summed(algebra.mul(own(slope_name(store)), left))
+    total = _summed(algebra.mul(own(slope_name(store)), level))
+    if store.pipeline is None and any(s.coupled for s in own_stores):
+        total = algebra.add(total, _summed(algebra.mul(own(beside_name(store)), left)))
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
-        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(level, knot)))))
     if store.pipeline is not None:
         return total
     short, over = map(own, cut_names(store))
@@ -344,7 +309,3 @@ def _length(number: Expr, divisor: Expr) -> int:
         return 1
     grows = evaluate(number, {}, 2) - evaluate(number, {}, 1)
     return int(divisor.value.array) if (grows == 1).all() else 1
-
-
-def _known(node: Expr) -> tuple[int, ...]:
-    return tuple(n for n in node.shape if isinstance(n, int))

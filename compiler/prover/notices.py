@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.problem.stores import stores
+from oco.compiler.problem.stores import no_stores, stores
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
@@ -26,17 +26,23 @@ def notices(setting: ProofContext) -> Iterator[Diagnostic]:
     """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _reached_late(setting.canonical)
+    yield from _left_behind(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting)
     yield from _uneven(setting.canonical)
 
 
-def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
+def _used(canonical: Canonical) -> set[str]:
+    """Streams and states that stand in the loss, in constraints or in predictions."""
     exprs = [canonical.played.objective, *(c.expr for c in canonical.constraints)]
     exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
     exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
     exprs += [e for _, e in canonical.predictions]
-    used = {n for e in exprs for n in names(e, Kind.STREAM)} | set(canonical.lookahead.contexts)
+    return {n for e in exprs for n in names(e, Kind.STREAM)} | set(canonical.lookahead.contexts)
+
+
+def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
+    used = _used(canonical)
     states = {s.name: set(names(s.following, Kind.STREAM)) for s in canonical.streams if s.following is not None}
     for s in canonical.streams:
         if (
@@ -67,13 +73,18 @@ def _unused_state(s: StreamRange) -> Diagnostic:
 
 def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
     """States that decisions reach through others alone, rounds later, and that are no stores with a pipeline: decisions only cost there."""
-    valued = {s.name for s in stores(canonical.learned)}
+    made = {s.name: s for s in stores(canonical.learned)}
+    on_the_way = {g.state.name for s in made.values() if s.pipeline is not None for g in s.pipeline.stages}
     following = {s.name: s.following for s in canonical.streams if s.following is not None}
     decided = {n for n, e in following.items() if any(names(e, Kind.DECISION))}
     for s in canonical.streams:
-        if s.name not in following or s.name in decided | valued:
+        if s.name not in following or s.name in decided | on_the_way:
             continue
         through = [n for n in names(following[s.name], Kind.STREAM) if n in decided]
+        if s.name in made and (
+            made[s.name].pipeline is not None or any(made[n].keep.any() for n in through if n in made)
+        ):
+            continue
         if through:
             message = f"decisions reach `{s.name}` through `{through[0]}` alone, rounds later, and nothing looks that far ahead"
             hint = (
@@ -81,6 +92,21 @@ def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
                 f"has come, `8 * pos(...)` of what is below the end of `{s.name}` (guide on delayed feedback)"
             )
             yield Diagnostic("OCO615", message, s.stream.span, hint, Severity.WARNING)
+
+
+def _left_behind(canonical: Canonical) -> Iterator[Diagnostic]:
+    """States that decisions move, that loss or constraints are on, and that are no stores: nothing values what a round leaves in them."""
+    used = _used(canonical)
+    for own in no_stores(canonical.learned):
+        s = own.state
+        if s.name not in used or s.stream.following is None or not any(names(s.stream.following, Kind.DECISION)):
+            continue
+        message = f"each round is decided as if it left nothing in `{s.name}`, which is no store: {own.reason}"
+        hint = (
+            "make what follows it a sum of levels, of decisions and of data, with fixed factors, in a range that the loss or a "
+            "constraint keeps (forms of stores, at `state` in the language reference); `# allow OCO617` where no round need care for it"
+        )
+        yield Diagnostic("OCO617", message, s.stream.span, hint, Severity.WARNING)
 
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.algorithms.stored_value import count_ahead
+from oco.compiler.algorithms.rounds_ahead import count_ahead
 from oco.compiler.problem.fixed_rows import can_be_kept
 from oco.compiler.prover.notices import cut_of
 from oco.compiler.prover.phrasing import number

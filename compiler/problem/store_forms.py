@@ -1,0 +1,201 @@
+"""Forms of states that are stores (`stores`), and what makes the others none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.pipelines import Pipeline, decision_ends, pipeline
+from oco.compiler.problem.store_ranges import KeptRange, awaited_range, kept_range
+from oco.compiler.problem.stream_ranges import StreamRange
+from oco.compiler.problem.structure import is_affine
+from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
+from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, Kind, Name, changes, constant, names, rewrite
+from oco.dsl.text.printer import print_expr
+
+Floats = np.ndarray[Any, Any]
+NO_ENTRY = -1
+"""Entry of the decisions in the place of a flow that is none, of width 0, into a store entry that no decision moves."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoreOfState:
+    """State that is a store, of m entries that are moved by F flows.
+
+    state        the state; s' is what follows it, before it is cut to its range
+    ends         range of what is in store, and what keeps it
+    keep         factor of s, (m,)
+    filled       the entry of the state that each flow moves, in order, (F,)
+    entries      the entry of the flattened decisions that each flow is of, (F,); `NO_ENTRY` where no decision moves an entry of the state
+    rate         its factor, (F,)
+    least, most  range of each flow rate x_k, (F,)
+    coupled      factors of the levels of entries of stores that move it, by state: (m, entries), its own with 0 on the diagonal
+    pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
+    """
+
+    state: StreamRange
+    ends: KeptRange
+    keep: Floats
+    filled: Floats
+    entries: Floats
+    rate: Floats
+    least: Floats
+    most: Floats
+    coupled: Mapping[str, Floats] = field(default_factory=dict)
+    pipeline: Pipeline | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the state."""
+        return self.state.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the state."""
+        return self.state.shape
+
+    @property
+    def following(self) -> Expr:
+        """s', before it is cut to its range."""
+        assert self.state.uncut is not None
+        return self.state.uncut
+
+    @property
+    def moved(self) -> Expr:
+        """Expression that the value of what is left is of: s', before the cut; rate x_i where there is a pipeline."""
+        return self.following if self.pipeline is None else self.pipeline.ordered
+
+    @property
+    def size(self) -> int:
+        """Number of entries, m."""
+        return math.prod(self.shape)
+
+    @property
+    def drift(self) -> Expr:
+        """s' where nothing is in store or on its way to it, nor in stores that move it, and nothing is decided."""
+        own = {
+            self.name,
+            *self.coupled,
+            *(() if self.pipeline is None else (stage.state.name for stage in self.pipeline.stages)),
+        }
+
+        def empty(node: Expr) -> Expr:
+            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in own)
+            return constant(np.zeros(known(node.shape))) if is_own else node
+
+        return algebra.broadcast(rewrite(self.following, empty), self.shape)
+
+
+UNMOVED = "no decision moves it"
+
+
+@dataclass(frozen=True, eq=False)
+class NoStore:
+    """State that is no store.
+
+    state   the state
+    reason  what makes it none, in words
+    """
+
+    state: StreamRange
+    reason: str
+
+
+def store_of(canonical: Canonical, s: StreamRange) -> StoreOfState | NoStore:
+    """State as a store, whose entries have a flow or are moved by other entries, or why it is none."""
+    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        return NoStore(s, "its range has no width, or no end")
+    factors = _factors(canonical, s)
+    if factors is None:
+        return NoStore(s, _not_linear(canonical, s))
+    kept = factors.pop(s.name)
+    flows = np.concatenate([factors.pop(b.name) for b in canonical.blocks], axis=1)
+    keep = np.diag(kept).copy()
+    coupled = {n: f for n, f in {s.name: kept - np.diag(keep), **factors}.items() if f.any()}
+    moved = (flows != 0).any(axis=1)
+    if (keep < 0).any():
+        return NoStore(s, f"the more of `{s.name}` there is, the less the next round has")
+    if not (moved.all() or coupled):
+        return NoStore(s, "no decision moves some of its entries" if moved.any() else UNMOVED)
+    kept_within = kept_range(canonical, s, moved)
+    if isinstance(kept_within, str):
+        return NoStore(s, kept_within)
+    filled, entries = np.nonzero(flows)
+    rate = flows[filled, entries]
+    least, most = np.sort(rate * decision_ends(canonical, entries), axis=0).reshape(2, -1)
+    still = np.flatnonzero(~moved)
+    none, order = np.zeros(still.size), np.argsort(np.concatenate([filled, still]), kind="stable")
+    columns = [(filled, still), (entries, np.full(still.size, NO_ENTRY)), (rate, none + 1), (least, none), (most, none)]
+    filled, entries, rate, least, most = (np.concatenate(c)[order] for c in columns)
+    return StoreOfState(s, kept_within, keep, filled, entries, rate, least, most, coupled)
+
+
+def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
+    """Factors of each decision, of the state and of other states in s', (m, entries) each by name; None where those of the first two are
+    no numbers. Of the others those are left out that are none.
+    """
+    assert s.uncut is not None
+    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
+    others = {o.name: o.shape for o in canonical.streams if o.uncut is not None and o.name in names(s.uncut)}
+    m = math.prod(s.shape)
+
+    def of(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Floats] | None:
+        assert s.uncut is not None
+        own = rewrite(
+            s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in shapes else n
+        )
+        if not is_affine(own, tuple(shapes)):
+            return None
+        slopes = jacobian(algebra.broadcast(own, s.shape), shapes)
+        numbers = {n: e for n, e in slopes.items() if not changes(e)}
+        return {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *shapes[n])).reshape(m, -1) for n, e in numbers.items()}
+
+    result = of(sizes)
+    if result is None or len(result) < len(sizes):
+        return None
+    together = of({**sizes, **others})
+    return result if together is None else {**together, **result}
+
+
+def awaited_store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
+    """State as a store that decisions fill rounds later; None where it is none, or constraints are on it."""
+    way = pipeline(canonical, s)
+    ends = None if way is None else awaited_range(canonical, s)
+    if way is None or ends is None:
+        return None
+    least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
+    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, pipeline=way)
+
+
+def _not_linear(canonical: Canonical, s: StreamRange) -> str:
+    """Reason why s' is not linear in the state and the decisions, with numbers as factors."""
+    assert s.stream.following is not None
+    own = (*(b.name for b in canonical.blocks), s.name)
+    for term in _terms(s.stream.following):
+        decided = rewrite(
+            term, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in own else n
+        )
+        if not is_affine(decided, own):
+            return f"`{print_expr(term)}` is not linear in `{s.name}` and what is decided"
+        if any(changes(e) for e in jacobian(decided, own).values()):
+            return f"`{print_expr(term)}` has a factor that changes with the rounds"
+    return f"what follows it is not linear in `{s.name}` and what is decided, with numbers as factors"
+
+
+def _terms(expr: Expr) -> Iterator[Expr]:
+    """Terms of a sum."""
+    if isinstance(form_of(expr), forms.Signed):
+        for child in expr.children:
+            yield from _terms(child)
+    else:
+        yield expr

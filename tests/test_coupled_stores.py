@@ -1,0 +1,195 @@
+"""States that move each other: against the adjoint of a linear system, linear programs with foresight, and rules of practice."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from store_grid import grid_of
+from test_c99 import has_compiler
+
+import oco
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.stores import brought, stores
+
+HOURS, T = 24, 480
+BACKEND = "c" if has_compiler() else "numpy"
+A = np.array([[0.87, 0.10, 0.0], [0.10, 0.79, 0.10], [0.0, 0.10, 0.85]])
+OUT = np.array([0.03, 0.01, 0.05])
+ZONES = """\
+model zones
+horizon T = 480
+decision heat[3] in box(0, 8)
+context outside in [-30, 40]
+stream price in [0, 2]
+param A[3, 3] = [[0.87, 0.10, 0], [0.10, 0.79, 0.10], [0, 0.10, 0.85]]
+state temp[3] = A @ temp + [0.03, 0.01, 0.05] * outside + 0.5 * heat in [-30, 60] start 20
+minimize price * sum(heat) + 0.5 * sum(pos(20 - temp)) + 0.5 * sum(pos(temp - 24))
+"""
+WALL = """\
+model wall
+horizon T = 480
+decision heat in box(0, 8)
+context outside in [-30, 40]
+stream price in [0, 2]
+state room = 0.7 * room + 0.25 * wall + 0.05 * outside + 0.5 * heat in [-30, 60] start 20
+state wall = 0.93 * wall + 0.06 * room + 0.01 * outside in [-30, 60] start 18
+minimize price * heat + 0.5 * pos(20 - room) + 0.5 * pos(room - 24)
+"""
+TANDEM = """\
+model tandem
+horizon T = 200
+decision serve[2] in box(0, 9)
+stream arrivals in [0, 9]
+state first = 0.7 * first - serve[0] + arrivals in [0, 90] start 40
+state middle = 0.8 * middle + 0.1 * first + 0.05 * last in [0, 90] start 30
+state last = 0.6 * last + 0.3 * middle + 0.1 * first - serve[1] in [0, 90] start 20
+minimize 50 * sum(serve) + 0.1 * first + 0.2 * middle + 0.4 * last
+using hedged with ahead = 96
+"""
+
+
+@cache
+def plan_of(text: str) -> Any:
+    return oco.compile(oco.parse(text))
+
+
+def weather(seed: int) -> dict[str, Any]:
+    """Prices by the hour of the day with jumps that last for hours, and temperatures of days and spells."""
+    rng, t = np.random.default_rng(seed), np.arange(T)
+    spell, jump = np.zeros(T), np.zeros(T)
+    for k in range(1, T):
+        spell[k] = 0.97 * spell[k - 1] + rng.normal(0, 0.6)
+        jump[k] = 0.8 * jump[k - 1] + (rng.random() < 0.01) * rng.uniform(0.3, 1)
+    day = 0.12 * np.sin(2 * np.pi * (t - 8) / HOURS) + 0.1 * np.sin(4 * np.pi * (t - 7) / HOURS)
+    outside = -2 + 4 * np.sin(2 * np.pi * (t - 9) / HOURS) + spell
+    return {"outside": outside, "price": np.clip(0.3 + day + jump + rng.normal(0, 0.03, T), 0.01, 2)}
+
+
+def comfort(temp: Any) -> Any:
+    return 0.5 * (np.maximum(20 - temp, 0) + np.maximum(temp - 24, 0)).sum()
+
+
+def rule_of_thermostats(data: dict[str, Any], matrix: Any, out: Any, start: Any, heated: int) -> float:
+    """Least cost of rules that heat each of the first rooms to a temperature, and to another one where the hour was cheap a day before."""
+    best = np.inf
+    for low, high, share in [(20.0, h, q) for h in (20.0, 21.0, 22.0, 23.0, 24.0) for q in (0.1, 0.25, 0.5)]:
+        temp, total = np.array(start), 0.0
+        for k, price in enumerate(data["price"]):
+            was = data["price"][k - HOURS] if k >= HOURS else np.inf
+            aim = high if was <= np.quantile(data["price"][max(0, k - 2 * HOURS) : k + 1], share) else low
+            free = matrix @ temp + out * data["outside"][k]
+            heat = np.clip((aim - free[:heated]) / 0.5, 0, 8)
+            total, temp = total + price * heat.sum() + comfort(temp[:heated]), free
+            temp[:heated] += 0.5 * heat
+        best = min(best, total)
+    return best
+
+
+def foresight(data: dict[str, Any], matrix: Any, out: Any, start: Any, heated: int) -> float:
+    heat, temp = cp.Variable((T, heated)), cp.Variable((T + 1, len(start)))
+    to = 0.5 * np.eye(heated, len(start))
+    follows = [temp[1:] == temp[:-1] @ matrix.T + np.outer(data["outside"], out) + heat @ to, temp[0] == start]
+    rooms = temp[:-1, :heated]
+    total = data["price"] @ cp.sum(heat, axis=1) + 0.5 * cp.sum(cp.pos(20 - rooms) + cp.pos(rooms - 24))
+    return float(cp.Problem(cp.Minimize(total), [*follows, heat >= 0, heat <= 8]).solve(solver="CLARABEL"))
+
+
+CASES = {
+    "zones": (ZONES, A, OUT, [20.0, 20.0, 20.0], 3),
+    "wall": (WALL, np.array([[0.7, 0.25], [0.06, 0.93]]), np.array([0.05, 0.01]), [20.0, 18.0], 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rooms_are_heated_in_cheap_hours(name: str) -> None:
+    """Less than the best of fifteen rules, and no less than foresight."""
+    text, *rest = CASES[name]
+    data = weather(1)
+    loss = float(plan_of(text).run(data, backend=BACKEND).loss.sum())
+    assert foresight(data, *rest) <= loss <= rule_of_thermostats(data, *rest)
+
+
+def test_values_are_the_adjoint_of_the_linear_system() -> None:
+    """Where serving costs more than waiting ever does, v_h = A' v_{h+1} - m for units in three queues that run into each other."""
+    learner = plan_of(TANDEM).learner(backend="numpy")
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        learner.decide()
+        learner.observe(arrivals=rng.uniform(5, 7))
+    own = stores(canonical(oco.parse(TANDEM)).learned)
+    system = np.array([[0.7, 0.0, 0.0], [0.1, 0.8, 0.05], [0.1, 0.3, 0.6]])
+    assert [s.name for s in own] == ["first", "middle", "last"]
+    assert_allclose(brought(own), system.T - np.diag(np.diag(system)))
+    held, value = np.array([0.1, 0.2, 0.4]), np.zeros(3)
+    for _ in range(400):
+        value = system.T @ value - held
+    for place in range(3):
+        levels, values = grid_of(learner, place, 0, 90, 9 if place != 1 else 0), learner.value("value")[place]
+        inside = (levels > 15) & (levels < 60)
+        assert inside.sum() > 1
+        assert_allclose(values[inside], value[place], rtol=1e-3)
+
+
+def test_a_vector_and_scalars_that_read_each_other_are_one() -> None:
+    vector = """\
+decision heat[2] in box(0, 8)
+context outside in [-30, 40]
+stream price in [0, 2]
+state temp[2] = [[0.84, 0.1], [0.2, 0.75]] @ temp + [0.06, 0.05] * outside + 0.5 * heat in [-30, 60] start 20
+minimize price * sum(heat) + 0.5 * sum(pos(20 - temp)) + 0.5 * sum(pos(temp - 24))
+"""
+    scalars = """\
+decision heat[2] in box(0, 8)
+context outside in [-30, 40]
+stream price in [0, 2]
+state a = 0.84 * a + 0.1 * b + 0.06 * outside + 0.5 * heat[0] in [-30, 60] start 20
+state b = 0.2 * a + 0.75 * b + 0.05 * outside + 0.5 * heat[1] in [-30, 60] start 20
+minimize price * sum(heat) + 0.5 * (pos(20 - a) + pos(20 - b) + pos(a - 24) + pos(b - 24))
+"""
+    data = {n: v[:48] for n, v in weather(2).items()}
+    one, other = (
+        oco.compile(oco.parse(f"model m\nhorizon T = 48\n{text}")).run(data, backend=BACKEND)
+        for text in (vector, scalars)
+    )
+    assert_allclose(one.decisions, other.decisions, atol=1e-8)
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+@pytest.mark.parametrize("text", [WALL, pytest.param(ZONES, marks=pytest.mark.thorough)])
+def test_c_and_fleets_decide_as_numpy_does(text: str) -> None:
+    plan, data = plan_of(text), {n: v[:24] for n, v in weather(4).items()}
+    numpy, c = (plan.run(data, backend=b).decisions for b in ("numpy", "c"))
+    assert_allclose(numpy, c, atol=1e-7)
+    fleet = plan.fleet(2)
+    for k, decided in enumerate(numpy):
+        together = fleet.decide(outside=np.full(2, data["outside"][k]))
+        assert_allclose(together, [decided, decided], atol=1e-7)
+        fleet.observe(price=np.full(2, data["price"][k]))
+
+
+STATES = """\
+model m
+horizon T = 100
+decision x[2] in box(0, 1)
+stream c in [-1, 1]
+param k
+state a = 0.9 * a + k * b + x[0] in [0, 90] start 1
+state b = 0.9 * b + 0.05 * a + x[1] in [0, 90] start 1
+minimize c * sum(x) + pos(a - b)
+"""
+
+
+def test_states_name_those_below_them() -> None:
+    model = oco.parse(STATES, params={"k": 0.1})
+    assert oco.parse(model.to_oco()).to_oco() == model.to_oco()
+    with pytest.raises(oco.OcoError, match="OCO201"):
+        oco.parse(STATES.replace("k * b", "k * d"))
+    with pytest.raises(oco.OcoError, match="OCO204"):
+        oco.parse(STATES.replace("k * b", "k * d * b") + "let d = 2\n")
+    with pytest.raises(oco.OcoError, match="OCO529"):
+        oco.parse(STATES.replace("state b =", "state b[3] ="))

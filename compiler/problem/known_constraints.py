@@ -62,7 +62,10 @@ class KnownBefore:
     def _with_margin(self, c: Inequality, margin: ShareMargin) -> Inequality:
         """Known constraint with the margin of the round; in hindsight decisions stand still, states are as they came, and M is kept."""
         own = self._fields
-        moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))
+        worst = None if margin.worst is None else of_previous(margin.worst, own)
+        moving = replace(
+            margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own), worst=worst
+        )
         robust = of_previous(
             standing_still(margin.robust), {expected: name for name, expected in expected_names(self.streams).items()}
         )

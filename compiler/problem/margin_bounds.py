@@ -16,6 +16,7 @@ from oco.compiler.problem.followed_streams import Followed, followed_streams, mu
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.margins import ShareMargin
+from oco.compiler.problem.monotone import at_worst
 from oco.compiler.problem.parts import DecisionBlock
 from oco.compiler.problem.spread_margins import MOST_SIZES, spread_over
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
@@ -70,6 +71,8 @@ def margin_of(
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     left = _room(usual, shape, blocks) * (1 - ROUNDED)
     hopeless, left = bool((left < 0).any()), np.maximum(left, 0.0)
+    worst = _worst(folding, expr, shape, later, ranges, blocks) if multiplying(expr, boxes, later) else None
+    left = left if worst is None else np.full(shape, np.inf)
     cut, most, least = (most > left).astype(float), np.minimum(most, left), np.minimum(low, 0.0)
     stated = {**_forecasts(later, streams), **stated}
     late, taken = {e.name for e in errors.values()}, frozenset(folding.declared)
@@ -90,8 +93,30 @@ def margin_of(
         spread = spread_over(followed, measured, fixed, now, given, margins, ROUNDED * float(np.maximum(-low, high)))
         margins = replace(margins, now=spread.errors, least=np.asarray(-MOST_SIZES), most=np.asarray(MOST_SIZES))
     greatest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, cut))
-    hopeless = hopeless and followed is not None
-    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless, spread)
+    hopeless = hopeless and followed is not None and worst is None
+    return ShareMargin(
+        usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless, spread, worst
+    )
+
+
+def _worst(
+    folding: Folding,
+    expr: Expr,
+    shape: tuple[int, ...],
+    later: Mapping[str, StreamRange],
+    ranges: Mapping[str, Interval],
+    blocks: Sequence[DecisionBlock],
+) -> Expr | None:
+    """g(x; s) with the streams where it is largest, and a part for rounding; None where no such values are known, or no decision satisfies it
+    there.
+    """
+    own = enclosures(expr, ranges)
+    found = at_worst(expr, later.values(), lambda node: own[id(node)])
+    if isinstance(found, StreamRange):
+        return None
+    size = np.maximum(np.abs(own[id(expr)].lo), np.abs(own[id(expr)].hi))
+    worst = call("add", folding.fold(found), constant(np.broadcast_to(ROUNDED * size, shape).copy()))
+    return worst if bool((_room(worst, shape, blocks) >= 0).all()) else None
 
 
 def _must_be_bounded(label: str, later: Mapping[str, StreamRange]) -> None:

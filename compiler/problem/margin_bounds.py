@@ -107,8 +107,8 @@ def _worst(
     ranges: Mapping[str, Interval],
     blocks: Sequence[DecisionBlock],
 ) -> Expr | None:
-    """g(x; s) with the streams where it is largest, and a part for rounding; None where no such values are known, or no decision satisfies it
-    there.
+    """g(x; s) with the streams where it is largest, and a part for rounding; None where no such values are known, or no decision
+    satisfies it there.
     """
     own = enclosures(expr, ranges)
     found = at_worst(expr, later.values(), lambda node: own[id(node)])

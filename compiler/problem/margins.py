@@ -4,8 +4,8 @@ With g the constraint, s^ a fixed value of the streams that come after the decis
 x_t satisfies g(x_t; s^) + m_t <= 0; where streams multiply decisions g(x_t; p_t) + m_t <= 0 with what is predicted of them
 (`followed_streams`), but for rounds with the margin M. Where it is known at which values s* of the streams g is largest for every decision,
 and some decision has g(x; s*) <= 0, such rounds have that in the place of a number M: what streams add to a decision that relies on little
-is little. There m_t u_t(x) may stand for m_t, with the usual size u_t(x) of what the streams add at a decision x (`spread_margins`). The margin m_t, at most M, is a quantile of what the streams add as predicted
-(`margin_predictions`), in these sizes, at a level that the credit
+is little. There m_t u_t(x) may stand for m_t, with the usual size u_t(x) of what the streams add at a decision x (`spread_margins`). The
+margin m_t, at most M, is a quantile of what the streams add as predicted (`margin_predictions`), in these sizes, at a level that the credit
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
 

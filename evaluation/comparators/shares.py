@@ -19,7 +19,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
-from oco.dsl.expressions import Kind, Name
+from oco.dsl.expressions import Kind, Name, constant
 from oco.dsl.statements import Stream
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
@@ -100,7 +100,13 @@ class _Rounds:
             stream = Stream(f"{KEPT}{i}", (), row.shape, None)
             streams.append(StreamRange(stream.name, row.shape, np.asarray(0.0), np.asarray(1.0), False, stream))
             given[stream.name] = kept.reshape(T, *row.shape)
-            holds = algebra.mul(Name(stream.name, Kind.STREAM, shape=row.shape), margin.measured)
+            name, size = (
+                Name(stream.name, Kind.STREAM, shape=row.shape),
+                constant(np.abs(g).max(axis=0).reshape(row.shape)),
+            )
+            # Rounds that are left out have room to spare: methods that stay inside the constraints need some.
+            left_out = algebra.mul(algebra.sub(name, algebra.number(1)), size)
+            holds = algebra.add(algebra.mul(name, margin.measured), left_out)
             own.append(replace(row, expr=holds, moving=None, margin=None, known=False))
         inequalities = (*_unshared(self.problem).inequalities, *own)
         made = replace(self.problem, streams=tuple(streams), inequalities=inequalities)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from statistics import NormalDist
 from types import MappingProxyType
 
 import cvxpy as cp
@@ -92,14 +93,19 @@ def test_what_the_constraint_allows_without_it_is_certified() -> None:
     assert in_shares(standing(LEVEL.split("subject")[0]), data_of(problem, 40)) is None
 
 
-def test_rounds_that_may_break_no_more_hold_at_the_worst_values() -> None:
-    """Decisions begin where the row holds whatever comes, and not where nothing is decided."""
-    (row,) = standing(POWER.format(T=80)).inequalities
+STATED = "~ normal(0.5, 0.1) in [0, 3]"
+
+
+@pytest.mark.parametrize(("ranges", "at"), [("in [0, 3]", 3.0), (STATED, NormalDist(0.5, 0.1).inv_cdf(0.75))])
+def test_rounds_that_may_break_no_more_hold_at_the_worst_values(ranges: str, at: float) -> None:
+    """Decisions begin where the row holds whatever comes, or for what is likely as stated, and not where nothing is decided."""
+    text = POWER.format(T=80).replace("leak[3] in [0, 3]", f"leak[3] {ranges}")
+    (row,) = standing(text).inequalities
     assert row.margin is not None and row.margin.enough
-    plan = oco.compile(oco.parse(POWER.format(T=80)), "hedged")
+    plan = oco.compile(oco.parse(text), "hedged")
     learner = plan.learner(backend="numpy")
     first = learner.decide()
-    assert 3 * first.sum() == pytest.approx(1, abs=1e-5)
+    assert at * first.sum() == pytest.approx(1, abs=1e-5)
     assert any("streams at their worst" in line for line in plan.contract.guarantee)
     broken = 0
     rng = np.random.default_rng(3)

@@ -53,6 +53,8 @@ class ShareMargin:
     spread   usual size of what streams add at a decision, in which the margin is measured; None where it is the same for all decisions
     worst    g(x; s) with all streams where it is largest, in the place of g(x; s^) + M; None where M is the same for all decisions, or no
              such values are known, or no decision satisfies it there
+    begin    the same with streams of stated distributions where a share q of their values is worse: in the place of `worst` before there
+             are errors for a quantile, if the loan lets such rounds be broken; None where nothing is stated or lent
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
     """
 
@@ -68,6 +70,7 @@ class ShareMargin:
     hopeless: bool = False
     spread: Spread | None = field(default=None, compare=False, repr=False)
     worst: Expr | None = field(default=None, compare=False, repr=False)
+    begin: Expr | None = field(default=None, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
@@ -99,7 +102,8 @@ class ShareMargin:
         base, margin, weight = self.usual, self.margins.of_round(self._margin, self._stated), self._follows
         if self.worst is not None:
             own = margin if self.spread is None else self._of_decision(margin, self.spread)
-            return _mixed(weight, self.worst, call("add", self.followed, own))
+            first = self.worst if self.begin is None else _mixed(self._begins, self.worst, self.begin)
+            return _mixed(weight, first, call("add", self.followed, own))
         if self.streams is not None:
             base = _mixed(weight, base, self.followed)
         if self.spread is not None:
@@ -131,6 +135,9 @@ class ShareMargin:
                 kept_range(self._follows, goes, 0.0, whole),
                 kept_range(self._always, constant(np.ones(self.shape)), 1.0, whole),
             ]
+            if self.begin is not None:
+                lent = call("_positive", call("sub", call("add", credit, own.loan), SPENT))
+                kept.append(kept_range(self._begins, call("mul", one_minus(own.ready), lent), 1.0, whole))
             kept += self.streams.ranges
             kept += () if self.spread is None else self.spread.ranges
         return (*kept, *own.ranges)
@@ -200,6 +207,10 @@ class ShareMargin:
     @property
     def _follows(self) -> Name:
         return self.margins.value("follows")
+
+    @property
+    def _begins(self) -> Name:
+        return self.margins.value("begins")
 
     @property
     def _always(self) -> Name:

@@ -14,6 +14,7 @@ from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HeldLines, held_lines
 from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
+from oco.evaluation.comparators.shares import in_shares
 from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
@@ -92,7 +93,8 @@ class TotalViolation:
 @dataclass(frozen=True)
 class RunSummary:
     """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds, `idle` those of
-    doing nothing; `withheld` says why nothing is promised although the hypotheses of a theorem hold."""
+    doing nothing, `in_shares` is the loss of the best fixed decision that was found to keep constraints in their shares of the rounds, in
+    hindsight; `withheld` says why nothing is promised although the hypotheses of a theorem hold."""
 
     model: str
     algorithm: str
@@ -113,6 +115,7 @@ class RunSummary:
     own: RuleLine | None = None
     held: RuleLine | None = None
     idle: RuleLine | None = None
+    in_shares: float | None = None
     withheld: str = ""
 
     @property
@@ -152,6 +155,7 @@ def summarize(
     known  totals of what is held in all rounds; None: they are worked out
     """
     held, idle = known or held_lines(trace)
+    shares = in_shares(trace.problem, trace.data, trace.budget)
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -173,6 +177,7 @@ def summarize(
         own=rule_line("the learner", trace, Trade.at_price(trace.problem, 1.0)),
         held=held,
         idle=idle,
+        in_shares=None if shares is None else shares.value,
     )
 
 

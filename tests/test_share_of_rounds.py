@@ -94,7 +94,7 @@ def test_the_margin_that_is_always_enough_is_exact() -> None:
     np.testing.assert_allclose(margin.most, M, rtol=1e-7)
     assert margin.allowed(T) == pytest.approx(SHARE * T + 1 - SHARE)
     words = "\n".join(plan_of().contract.guarantee)
-    assert "at most 0.1 of the rounds and one more" in words and "M = 14" in words
+    assert "at most 0.1 of the rounds and one more" in words and "room for its streams at their worst" in words
     assert "static regret" in words
 
 
@@ -196,7 +196,7 @@ def test_c_decides_as_numpy_does_and_reports_count_broken_rounds() -> None:
         assert lines[label].timing == "in 90% of rounds"
     assert trace.violation("hard", total="papers")[-1] <= 1e-6 < trace.violation("hard")[-1].max()
     fixed, need = trace.comparator("static").decision["p"], trace.data.array("need")
-    assert (fixed >= need.max(axis=0) + 6 - 3 + M - 1e-5).all()  # it keeps the largest margin in every round
+    assert (0.8 * fixed >= need.max(axis=0) + 12 - 3 - 1e-5).all()  # in every round it is enough whatever comes
     assert trace.loss.sum() < (trace.data.array("price") @ fixed).sum()
 
 

@@ -26,6 +26,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined
+from oco.compiler.lowering.significance import significant_entries
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.objective import stated_prices
 from oco.dsl.expressions import changes
@@ -86,7 +87,7 @@ class DualPrices:
         """State after the decision x of a round. prices (N,): of violations of the inequalities (`penalties`)."""
         if not self.some:
             return {}
-        p, t, g, caps = self.p, self.t, self._values(x), self._caps(prices)
+        p, t, g, caps = self.p, self.t, significant_entries(self.t, self._values(x)), self._caps(prices)
         used, squares = t.name("used", array(state, USED) + g), t.name("squares", array(state, SQUARES) + g * g)
         size, error, rounds = t.name("size", t.sqrt(t.maximum(squares, TINY) / p.played)), g, p.played
         if p.spec.horizon is not None:

@@ -43,6 +43,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.significance import significant
 from oco.compiler.proximal.norm_step import NormStep
 from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.settings import Default, Setting, number
@@ -77,7 +78,7 @@ class OnlineNewton:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, D = p.tracer, point(state, "x"), p.setting("D")
-        g = _within_hull(p, p.gradient(x)).named(t, "g")
+        g = significant(t, _within_hull(p, p.gradient(x))).named(t, "g")
         square = g.squared_norm()
         S = t.name("S", array(state, "S") + square)
         M = t.name("M", t.maximum(array(state, "M"), t.sqrt(square)))

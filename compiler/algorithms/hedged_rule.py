@@ -35,6 +35,7 @@ from oco.compiler.lowering.predicted_round import (
 )
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, flattened, joined, of_form, rows
+from oco.compiler.lowering.significance import beside_terms, significant
 from oco.compiler.proximal.known_beside import beside_known, coupling
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
@@ -228,6 +229,7 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
         g = _constraints(p, own)
         at = _off_kinks(p, own) if has_values else own
         slope = DualPrices(p).slope(state, at, g if at is own else _constraints(p, at), factor * prices)
+        slope = significant(t, slope)
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
         return (
@@ -324,9 +326,11 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         own = as_predicted(moved(y), row, margin, following, samples=samples)
         slope = own.gradient(_off_kinks(p, y) if has_whole else y)
         charged = DualPrices(own).charged(state, y) if priced else y * 0.0
-        slope = slope + charged if priced else slope
+        slope, terms = beside_terms(t, slope + charged if priced else slope)
         total = t.name("total", before + slope.squared_norm())
-        alpha = t.name("alpha", t.maximum(t.sqrt(2.0 * total) / (2.0 * size * D), math.sqrt(TINY)))
+        # Where a whole loss is flat up to rounding, the step stays near y: in units of its terms, whose rounding then moves nothing.
+        seen = t.where(total > 0.0, total, terms) if has_whole else total
+        alpha = t.name("alpha", t.maximum(t.sqrt(2.0 * seen) / (2.0 * size * D), math.sqrt(TINY)))
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)

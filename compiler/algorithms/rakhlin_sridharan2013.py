@@ -30,6 +30,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import as_predicted, data_of, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined, point
+from oco.compiler.lowering.significance import significant
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.theory.schedule import Rounds
@@ -78,7 +79,7 @@ class Optimistic:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, y, M = p.tracer, point(state, "x"), point(state, "y"), array(state, "M")
-        g = p.gradient(x).named(t, "g")
+        g = significant(t, p.gradient(x)).named(t, "g")
         error = t.name("error", t.sqrt((g - point(state, "m")).squared_norm()))
         least = t.minimum(error, M)
         S, M = t.name("S", array(state, "S") + least * least), t.name("M", t.maximum(M, error))

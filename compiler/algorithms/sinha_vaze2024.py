@@ -24,6 +24,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparat
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.significance import significant
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
@@ -84,7 +85,7 @@ class SinhaVaze:
         W = t.name("W", before + weight * t.maximum(g, 0.0))
         slope = (weight * t.to_float(g > 0.0)) * slope
         p.note("the gradient of beta f + rate exp(W) beta g^+, in units of exp(W)")
-        d = (p.setting("beta") * t.exp(-W) * p.gradient(x) + slope).named(t, "d")
+        d = significant(t, p.setting("beta") * t.exp(-W) * p.gradient(x) + slope).named(t, "d")
         p.note("the sum of |d|^2 in the same units, and AdaGrad's step, which has no units")
         S = t.name("S", array(state, "S") * t.exp(2.0 * (before - W)) + d.squared_norm())
         eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, SMALLEST)))

@@ -49,6 +49,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparat
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.significance import significant
 from oco.compiler.proximal.penalty import penalized_step
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds
@@ -95,7 +96,7 @@ class DistancePenalty:
         far = t.name("far", t.sqrt(away.squared_norm()))
         outside = t.and_(t.max(g) > 0.0, far > NEAR * D)
         pull = t.name("pull", t.where(outside, p.setting("L") / t.maximum(far, SMALLEST), 0.0))
-        d = (p.gradient(x) + pull * away).named(t, "d")
+        d = significant(t, p.gradient(x) + pull * away).named(t, "d")
         S = t.name("S", array(state, "S") + d.squared_norm())
         eta = t.name("eta", D / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
         return {"x": p.domain.project(x - eta * d), "S": S}

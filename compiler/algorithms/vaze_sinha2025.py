@@ -46,6 +46,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined, point
+from oco.compiler.lowering.significance import significant
 from oco.compiler.proximal.penalty import penalized_step
 from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.schedule import Rounds
@@ -100,6 +101,7 @@ class Nested:
             eta = p.setting("eta")
         else:
             p.note("AdaGrad's step: no bound of the gradients and no number of rounds")
+            slope = significant(t, slope)
             S = t.name("S", array(state, "S") + slope.squared_norm())
             eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
             following["S"] = S

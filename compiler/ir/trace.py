@@ -112,6 +112,11 @@ class Tracer(PrimitiveMethods):
         """A mark for each block that is traced now, the innermost last: a value is seen in its own block and those within."""
         return tuple(self._scopes)
 
+    @property
+    def open_equations(self) -> Iterator[Equation]:
+        """Equations of the blocks that are traced now, so far."""
+        return (e for scope in self._scopes for e in scope.equations)
+
     def _fresh(self, made: Type, hint: str = UNNAMED) -> Var:
         """A variable with a provisional name; `rename_function` gives the final one."""
         self._count += 1

@@ -62,7 +62,9 @@ class KnownBefore:
     def _with_margin(self, c: Inequality, margin: ShareMargin) -> Inequality:
         """Known constraint with the margin of the round; in hindsight decisions stand still, states are as they came, and M is kept."""
         own = self._fields
-        moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))
+        worst, begin = (None if e is None else of_previous(e, own) for e in (margin.worst, margin.begin))
+        usual, measured = of_previous(margin.usual, own), of_previous(margin.measured, own)
+        moving = replace(margin, usual=usual, measured=measured, worst=worst, begin=begin)
         robust = of_previous(
             standing_still(margin.robust), {expected: name for name, expected in expected_names(self.streams).items()}
         )

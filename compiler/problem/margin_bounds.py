@@ -5,8 +5,8 @@ room for.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from oco.compiler.problem.followed_streams import Followed, followed_streams, mu
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.margins import ShareMargin
+from oco.compiler.problem.monotone import at_worst
 from oco.compiler.problem.parts import DecisionBlock
 from oco.compiler.problem.spread_margins import MOST_SIZES, spread_over
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
@@ -68,13 +69,16 @@ def margin_of(
         raise fail("OCO528", f"no margin of `{label}` is seen to be enough", span, "bound the streams and the domain")
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
-    left = _room(usual, shape, blocks) * (1 - ROUNDED)
-    hopeless, left = bool((left < 0).any()), np.maximum(left, 0.0)
-    cut, most, least = (most > left).astype(float), np.minimum(most, left), np.minimum(low, 0.0)
     stated = {**_forecasts(later, streams), **stated}
     late, taken = {e.name for e in errors.values()}, frozenset(folding.declared)
     given = {n: s for n, s in later.items() if n not in late}
     followed = _followed(label, expr, boxes, given, stated, taken, turns)
+    hardest = None if followed is None else _Hardest(folding, expr, shape, ranges, tuple(later.values()))
+    worst = None if hardest is None else hardest.enough(blocks)
+    begin = hardest.likely(share) if hardest and worst and (folding.horizon or 0) // turns > 1 else None
+    left = _room(usual, shape, blocks) * (1 - ROUNDED) if worst is None else np.full(shape, np.inf)
+    hopeless, left = followed is not None and bool((left < 0).any()), np.maximum(left, 0.0)
+    cut, most, least = (most > left).astype(float), np.minimum(most, left), np.minimum(low, 0.0)
     base, own, ends = usual, expr, (least, most)
     if followed is not None:
         own, (low, high) = followed.within(expr), _Gap(folding, later, ranges, followed.predictions).ends(expr, shape)
@@ -90,8 +94,45 @@ def margin_of(
         spread = spread_over(followed, measured, fixed, now, given, margins, ROUNDED * float(np.maximum(-low, high)))
         margins = replace(margins, now=spread.errors, least=np.asarray(-MOST_SIZES), most=np.asarray(MOST_SIZES))
     greatest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, cut))
-    hopeless = hopeless and followed is not None
-    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, followed, hopeless, spread)
+    last = followed, hopeless, spread, worst, begin
+    return ShareMargin(usual, measured, share, greatest, margins, base, shape, entries_cut, *last)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hardest:
+    """The constraint g(x; s) <= 0 of a shape with its streams at the values where it is hardest to meet, whatever the decision."""
+
+    folding: Folding
+    expr: Expr
+    shape: tuple[int, ...]
+    ranges: Mapping[str, Interval]
+    later: tuple[StreamRange, ...]
+
+    def enough(self, blocks: Sequence[DecisionBlock]) -> Expr | None:
+        """At the worst values that streams may have; None where these are not known, or no decision satisfies it there."""
+        worst = self._at(self.later)
+        return worst if worst is not None and bool((_room(worst, self.shape, blocks) >= 0).all()) else None
+
+    def likely(self, share: float) -> Expr | None:
+        """At values of stated streams beyond which that share of theirs is worse; None where no distribution is stated."""
+        if all(s.distribution is None for s in self.later):
+            return None
+        return self._at([s if s.distribution is None else _within(s, share) for s in self.later])
+
+    def _at(self, later: Iterable[StreamRange]) -> Expr | None:
+        own = enclosures(self.expr, self.ranges)
+        at = at_worst(self.expr, later, lambda node: own[id(node)])
+        if isinstance(at, StreamRange):
+            return None
+        size = np.maximum(np.abs(own[id(self.expr)].lo), np.abs(own[id(self.expr)].hi))
+        return call("add", self.folding.fold(at), constant(np.broadcast_to(ROUNDED * size, self.shape).copy()))
+
+
+def _within(s: StreamRange, share: float) -> StreamRange:
+    """Stream between the quantiles of its distribution beyond each of which a share of its values lies."""
+    assert s.distribution is not None
+    low, high = (s.distribution.quantile(q) for q in (share, 1 - share))
+    return replace(s, lower=np.asarray(low), upper=np.asarray(high))
 
 
 def _must_be_bounded(label: str, later: Mapping[str, StreamRange]) -> None:

@@ -2,9 +2,10 @@
 
 With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
 x_t satisfies g(x_t; s^) + m_t <= 0; where streams multiply decisions g(x_t; p_t) + m_t <= 0 with what is predicted of them
-(`followed_streams`), but for rounds with the margin M. There m_t u_t(x) may stand for m_t, with the usual size u_t(x) of what the streams
-add at a decision x (`spread_margins`). The margin m_t, at most M, is a quantile of what the streams add as predicted
-(`margin_predictions`), in these sizes, at a level that the credit
+(`followed_streams`), but for rounds with the margin M. Where it is known at which values s* of the streams g is largest for every decision,
+and some decision has g(x; s*) <= 0, such rounds have that in the place of a number M: what streams add to a decision that relies on little
+is little. There m_t u_t(x) may stand for m_t, with the usual size u_t(x) of what the streams add at a decision x (`spread_margins`). The
+margin m_t, at most M, is a quantile of what the streams add as predicted (`margin_predictions`), in these sizes, at a level that the credit
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
 
@@ -50,6 +51,10 @@ class ShareMargin:
     most     M, an entry for each of the constraint
     margins  values that rounds leave to the next, from which m is made
     spread   usual size of what streams add at a decision, in which the margin is measured; None where it is the same for all decisions
+    worst    g(x; s) with all streams where it is largest, in the place of g(x; s^) + M; None where M is the same for all decisions, or no
+             such values are known, or no decision satisfies it there
+    begin    the same with streams of stated distributions where a share q of their values is worse: in the place of `worst` before there
+             are errors for a quantile, if the loan lets such rounds be broken; None where nothing is stated or lent
     cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
     """
 
@@ -64,6 +69,8 @@ class ShareMargin:
     streams: Followed | None = field(default=None, compare=False, repr=False)
     hopeless: bool = False
     spread: Spread | None = field(default=None, compare=False, repr=False)
+    worst: Expr | None = field(default=None, compare=False, repr=False)
+    begin: Expr | None = field(default=None, compare=False, repr=False)
 
     @property
     def enough(self) -> bool:
@@ -85,20 +92,22 @@ class ShareMargin:
         """Constraint with the greatest margin, which decisions in hindsight satisfy; as it is where it is hopeless."""
         if self.hopeless:
             return self.measured
-        return call("add", self.usual, constant(self.greatest))
+        return call("add", self.usual, constant(self.greatest)) if self.worst is None else self.worst
 
     @property
     def moving(self) -> Expr:
         """Constraint with the margin of the round: g(x; s^) + m, and where streams multiply decisions
-        (1 - w) (g(x; s^) + m) + w (g(x; p) + m u(x)).
+        (1 - w) (g(x; s^) + m) + w (g(x; p) + m u(x)), with g(x; s) at its worst for the first part where that is known.
         """
         base, margin, weight = self.usual, self.margins.of_round(self._margin, self._stated), self._follows
+        if self.worst is not None:
+            own = margin if self.spread is None else self._of_decision(margin, self.spread)
+            first = self.worst if self.begin is None else _mixed(self._begins, self.worst, self.begin)
+            return _mixed(weight, first, call("add", self.followed, own))
         if self.streams is not None:
-            base = call("add", call("mul", one_minus(weight), base), call("mul", weight, self.followed))
+            base = _mixed(weight, base, self.followed)
         if self.spread is not None:
-            own = call("mul", margin, self.spread.of_round(self.margins.round))
-            own = call("add", own, self.spread.rounding)
-            margin = call("add", call("mul", one_minus(weight), margin), call("mul", weight, own))
+            margin = _mixed(weight, margin, self._of_decision(margin, self.spread))
         return call("add", base, margin)
 
     @property
@@ -126,6 +135,9 @@ class ShareMargin:
                 kept_range(self._follows, goes, 0.0, whole),
                 kept_range(self._always, constant(np.ones(self.shape)), 1.0, whole),
             ]
+            if self.begin is not None:
+                lent = call("_positive", call("sub", call("add", credit, own.loan), SPENT))
+                kept.append(kept_range(self._begins, call("mul", one_minus(own.ready), lent), 1.0, whole))
             kept += self.streams.ranges
             kept += () if self.spread is None else self.spread.ranges
         return (*kept, *own.ranges)
@@ -137,6 +149,10 @@ class ShareMargin:
         pairs += [] if self.margins.stated is None else [(self._stated, self._stated_fallback)]
         pairs += [] if self.streams is None else [(self._follows, self._always)]
         return tuple((a.name, b.name) for a, b in pairs)
+
+    def _of_decision(self, margin: Expr, spread: Spread) -> Expr:
+        """m u(x)."""
+        return call("add", call("mul", margin, spread.of_round(self.margins.round)), spread.rounding)
 
     def _following(self, predicted: Expr, stated: Expr, goes: Expr) -> Expr:
         """Margin of the next round: the predicted one where it `goes`, else M; without what is added of the stated prediction."""
@@ -168,11 +184,12 @@ class ShareMargin:
             )
         lent, horizon = self.margins.lent(1), self.margins.horizon
         before = f"by round {horizon:,}, and at most {lent:.3g} more before, " if lent else ""
-        turns = self.margins.turns
+        turns, known = self.margins.turns, self.worst is not None
+        size, room = ("", "its streams at their worst") if known else (f", M = {size}", "the margin")
         more = "one more" if turns == 1 else f"one more of each of the {turns} learners in turn"
         return (
-            f"broken in at most {self.share:.6g} of the rounds and {more} (c = {self._more:.6g}, M = {size}), {before}"
-            "on every sequence whose known constraints leave room for the margin"
+            f"broken in at most {self.share:.6g} of the rounds and {more} (c = {self._more:.6g}{size}), {before}"
+            f"on every sequence whose known constraints leave room for {room}"
         )
 
     @property
@@ -192,6 +209,10 @@ class ShareMargin:
         return self.margins.value("follows")
 
     @property
+    def _begins(self) -> Name:
+        return self.margins.value("begins")
+
+    @property
     def _always(self) -> Name:
         return self.margins.value("always")
 
@@ -205,3 +226,8 @@ class ShareMargin:
 
     def _array(self, values: tuple[float, ...]) -> Floats:
         return np.reshape(np.array(values), self.shape)
+
+
+def _mixed(weight: Expr, first: Expr, second: Expr) -> Expr:
+    """(1 - w) first + w second."""
+    return call("add", call("mul", one_minus(weight), first), call("mul", weight, second))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import numpy as np
+
+from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.base import Monotone
-from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, Slice, constant, rewrite, walk
 from oco.dsl.intervals import Interval
 
 
@@ -31,6 +34,24 @@ def direction(expr: Expr, stream: str, ranges: Callable[[Expr], Interval]) -> in
             case _:
                 results[id(node)] = 0
     return results[id(expr)]
+
+
+def at_worst(expr: Expr, streams: Iterable[StreamRange], ranges: Callable[[Expr], Interval]) -> Expr | StreamRange:
+    """Expression with each stream at the end of its range at which every entry is largest, or the first stream that has no such end, or an
+    infinite one.
+    """
+    ends: dict[str, Expr] = {}
+
+    def ended(node: Expr) -> Expr:
+        return ends.get(node.name, node) if isinstance(node, Name) and node.kind is Kind.STREAM else node
+
+    for s in streams:
+        up = direction(expr, s.name, ranges)
+        end = None if up is None else np.broadcast_to(s.upper if up >= 0 else s.lower, s.shape)
+        if end is None or not np.isfinite(end).all():
+            return s
+        ends[s.name] = constant(end.astype(np.int64) if s.integer else np.array(end))
+    return rewrite(expr, ended)
 
 
 def _composed(inner: int | None, outer: Monotone) -> int | None:

@@ -21,7 +21,7 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.constraint_parts import difference
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.monotone import direction
+from oco.compiler.problem.monotone import at_worst, direction
 from oco.compiler.problem.parts import DecisionBlock, Inequality, TotalBudget
 from oco.compiler.problem.shares import in_share
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
@@ -30,7 +30,7 @@ from oco.dsl import algebra
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.expressions import Constant, Expr, Kind, constant, names
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.statements import Constraint as Statement
 from oco.dsl.statements import Feedback, Relation, Timing
@@ -148,18 +148,15 @@ def _sides(c: Inequality, statement: Statement, folding: Folding) -> tuple[Expr,
 def _worst(c: Inequality, cost: Expr, streams: Sequence[StreamRange], ranges: Mapping[str, Interval]) -> Expr:
     """Most that a round can cost, once what is known before the decision is known: streams at their worst values."""
     used, own = set(names(cost, Kind.STREAM)), enclosures(cost, ranges)
-    ends: dict[str, Expr] = {}
-    for s in (s for s in streams if s.name in used and not s.stream.known):
-        up = direction(cost, s.name, lambda node: own[id(node)])
-        if up is None:
-            fix = f"make `{s.name}` a `context`, or write `on average`"
-            raise _refused(c, f"`{s.name}` has no value at which every decision costs most of `{c.label}`", fix)
-        end = np.broadcast_to(s.upper if up >= 0 else s.lower, s.shape)
-        if not np.isfinite(end).all():
-            fix = f"declare `stream {s.name} in [lo, hi]`, or make it a `context`"
-            raise _refused(c, f"`{s.name}` has no bounds, so nothing bounds what `{c.label}` costs", fix)
-        ends[s.name] = constant(end.astype(np.int64) if s.integer else np.array(end))
-    return rewrite(cost, lambda n: ends.get(n.name, n) if isinstance(n, Name) and n.kind is Kind.STREAM else n)
+    later = [s for s in streams if s.name in used and not s.stream.known]
+    s = at_worst(cost, later, lambda node: own[id(node)])
+    if not isinstance(s, StreamRange):
+        return s
+    if direction(cost, s.name, lambda node: own[id(node)]) is None:
+        fix = f"make `{s.name}` a `context`, or write `on average`"
+        raise _refused(c, f"`{s.name}` has no value at which every decision costs most of `{c.label}`", fix)
+    fix = f"declare `stream {s.name} in [lo, hi]`, or make it a `context`"
+    raise _refused(c, f"`{s.name}` has no bounds, so nothing bounds what `{c.label}` costs", fix)
 
 
 def _free(

@@ -101,6 +101,11 @@ def beside(
     results: list[Played | SkippedRule] = []
     if which is not RuleChoice.NONE and depends_on_earlier_rounds(problem):
         results = _stepwise(which, problem, data, trade, allowed)
+        own = None if any(isinstance(r, Played) for r in results) else with_rows_as_measured(problem)
+        if own is not None:
+            at_once = replace(data, problem=own)
+            others = [play(rule, own, at_once, trade, allowed) for rule in share_rules(problem, own, which)]
+            results = others if any(isinstance(r, Played) for r in others) else results
     elif which is not RuleChoice.NONE:
         chosen = cheap_rules(problem) if which is RuleChoice.SOME else rules(problem)
         results = [play(rule, problem, data, trade, allowed) for rule in chosen]
@@ -117,6 +122,26 @@ def step_rules(problem: Canonical) -> list[StepRule]:
     first = [StepRule(p) for p in (*predictors[:1], *predictors[-1:])]
     others = [StepRule(p, m) for p in predictors for m in (None, *margins)]
     return list(dict.fromkeys((*first, *others)))
+
+
+def with_rows_as_measured(problem: Canonical) -> Canonical | None:
+    """Problem whose constraints in a share of the rounds bind in each round, as they are measured, for rules with margins of their own.
+
+    None where there are none, or where rounds leave anything but margins to the next.
+    """
+    own = problem.standing
+    shared = any(c.margin is not None for c in own.inequalities)
+    if not shared or own.carried or problem.moving is not None:
+        return None
+    rows = (c if c.margin is None else replace(c.as_measured, margin=None, known=False) for c in own.inequalities)
+    return replace(own, inequalities=tuple(replace(c, moving=None) for c in rows))
+
+
+def share_rules(problem: Canonical, own: Canonical, which: RuleChoice) -> list[DecisionRule]:
+    """Rules that solve all rounds at once, for a problem with constraints in a share of the rounds; `own` is it with these as measured."""
+    share = max(1.0 - c.margin.share for c in problem.standing.inequalities if c.margin is not None)
+    first: list[DecisionRule] = [Resolve(Mean(), Learned(share)), Resolve(Mean(3), Learned(share))]
+    return first if which is RuleChoice.SOME else list(dict.fromkeys((*first, *rules(own))))
 
 
 def _stepwise(

@@ -114,6 +114,13 @@ def compared(own: float, other: float) -> str:
     return f"{number(abs(own - other), 4)} {word}"
 
 
+def _in_shares(problem: Canonical) -> str:
+    """Words for the best fixed decision that keeps constraints in their shares of the rounds."""
+    own = [c for c in problem.inequalities if c.margin is not None]
+    kept = f"`{own[0].origin}` {own[0].when}" if len(own) == 1 else "constraints in their shares of rounds"
+    return f"the best fixed decision found that keeps {kept}"
+
+
 def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem: Canonical) -> str:
     """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints.
 
@@ -127,7 +134,9 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem:
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
     violating = static is not None and static.status == ComparatorStatus.LEAST_VIOLATING.value
     fixed = not problem.standing.carried and not (priced and violating)
-    if static is not None and static.comparator is not None and fixed:
+    if run.in_shares is not None and not priced:
+        against.append(f"{compared(sign * total, sign * run.in_shares)} {_in_shares(problem)}")
+    elif static is not None and static.comparator is not None and fixed:
         least = "least violating" if violating else "best"
         against.append(f"{compared(sign * total, sign * static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:

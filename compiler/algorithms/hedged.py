@@ -89,17 +89,19 @@ from oco.compiler.algorithms.common import (
     SOME_INEQUALITY,
 )
 from oco.compiler.algorithms.context_regression import SYMBOLS as REGRESSED
+from oco.compiler.algorithms.curvature_steps import SYMBOLS as CURVED
+from oco.compiler.algorithms.curvature_steps import curved_through_data
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.error_quantiles import SYMBOLS as SPREAD
 from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
-from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
+from oco.compiler.algorithms.loss_steps import CURVATURE, favoured, over_simplex
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_valued
 from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
-from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
+from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best, log_size
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.stores import stores
 from oco.compiler.theory.moves import path_length
@@ -145,12 +147,13 @@ def _full_feedback(s: Situation) -> Objection | None:
 
 def _is_curved(s: Situation) -> bool:
     """True where the loss is known to be exp-concave and the domain a simplex."""
-    return point_count(s.canonical, bool(s.number("loss.exp_concavity"))) > 0
+    return over_simplex(s.canonical, bool(s.number("loss.exp_concavity")))
 
 
 def _informed(s: Situation) -> Objection | None:
     known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
-    if s.constraints or s.equalities or known or _is_curved(s) or stores(s.canonical):
+    steps = _is_curved(s) or curved_through_data(s.canonical)
+    if s.constraints or s.equalities or known or steps or stores(s.canonical):
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
@@ -225,6 +228,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     moves = _most_of_a_move(s)
     curved = _is_curved(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1), curved)
+    likely = favoured(s.canonical, curved)
+    words = "weight of a gradient expert at first, minus its logarithm" if likely else f"logarithm of the {experts} experts"
+    size = log_size(experts, likely)
 
     def prices(horizon: int, least: bool = False) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
@@ -248,7 +254,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         Quantity("G", "G", "bound of the slope of the loss with its violations at their prices", slope),
         Quantity("M", "M", "range of the loss with its violations at their prices", spread),
-        Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
+        Quantity("K", r"\ln K", words, size),
         ROUNDS,
     )
     before = _rounds_rehearsed(s)
@@ -392,6 +398,7 @@ HEDGED = Algorithm(
         "hours": "averages of the rounds of each phase of the day, where the season is a week",
         "week": "sums of what each day of the week was above the average of all days, and of the scales",
         "level": "what the last rounds were above the weekly predictions",
+        **CURVED,
         **REGRESSED,
         **SPREAD,
         **VALUED,

@@ -73,8 +73,11 @@ SYMBOLS = {
 
 @lru_cache(maxsize=16)
 def curved_through_data(canonical: Canonical) -> bool:
-    """True where the loss is convex by composition and curved in affine functions of the decisions whose slopes are data."""
-    if canonical.moving is not None or canonical.size > LARGEST_ORDER or stores(canonical):
+    """True where the loss is convex by composition and curved in affine functions of the decisions whose slopes are data, and nothing but
+    the loss is learned.
+    """
+    learned = canonical.equalities or any(not c.known for c in canonical.inequalities) or stores(canonical)
+    if learned or canonical.moving is not None or canonical.size > LARGEST_ORDER:
         return False
     setting = ProofContext(canonical.unscaled or canonical)
     loss = setting.simplify(setting.canonical.objective)

@@ -68,7 +68,6 @@ f_t(u_t). So the regret is at most R, less what is paid for violations; and with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -229,7 +228,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     curved = _is_curved(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1), curved)
     likely = favoured(s.canonical, curved)
-    words = "weight of a gradient expert at first, minus its logarithm" if likely else f"logarithm of the {experts} experts"
+    words = (
+        "weight of a gradient expert at first, minus its logarithm" if likely else f"logarithm of the {experts} experts"
+    )
     size = log_size(experts, likely)
 
     def prices(horizon: int, least: bool = False) -> Floats:

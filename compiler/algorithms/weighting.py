@@ -37,11 +37,11 @@ that lost alike up to rounding share the weight, in the place of a choice by the
 
 
 UNLIKELY = 1e-8
-"""Weight before the first round of an expert that is not favoured: a decision anywhere in a domain 10^6 times too wide moves the mean little."""
+"""Weight before the first round of an expert that is not favoured: it moves the mean little even in a domain 10^6 times too wide."""
 
 
 def log_size(count: int, favoured: int) -> float:
-    """Logarithm of one over the least weight of so many experts before the first round, of which the last are `favoured`: ln K where none is."""
+    """Logarithm of one over the least weight of so many experts before the first round, of which the last are `favoured`; ln K for none."""
     return -math.log(UNLIKELY) if favoured else math.log(count)
 
 

@@ -313,7 +313,9 @@ class Problem(NumberedRound):
 
     def loss_hessian(self, x: Point) -> Value:
         """The Hessian of f_t at x, shape (d, d) over the flattened decisions."""
-        return self.units.of_loss_hessian(self._matrix(derivatives(self.spec.canonical).loss_hessian, self._lowering(x)))
+        return self.units.of_loss_hessian(
+            self._matrix(derivatives(self.spec.canonical).loss_hessian, self._lowering(x))
+        )
 
     def _matrix(self, slopes: Mapping[str, Mapping[str, Expr]], lower: Lowering) -> Value:
         """Second derivatives by pairs of decisions, as one matrix."""

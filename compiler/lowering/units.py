@@ -85,7 +85,9 @@ class Units:
         """Second derivatives of f / F towards u."""
         if self.scales is None:
             return matrix
-        return self._times(matrix, self.radius**2 / self.scales.loss, "loss_curvature_unit", "R^2/F, for the Hessian of f / F")
+        return self._times(
+            matrix, self.radius**2 / self.scales.loss, "loss_curvature_unit", "R^2/F, for the Hessian of f / F"
+        )
 
     def of_constraints(self, g: Value) -> Value:
         """Values g_n / G_n of the inequalities, shape (N,)."""

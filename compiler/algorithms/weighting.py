@@ -12,6 +12,7 @@ Under delays what is played is weighed as it was when the round was decided, and
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.theory.settings import Setting, number
+from oco.compiler.theory.theorems import Quantity, Situation
 
 Floats = np.ndarray[Any, Any]
 PLAYED, RATES = "w", "eta"
@@ -137,6 +140,19 @@ class Weighting:
             "spread": self.spread + sizes * sizes,
         }
         return {**after, **_to_play(p, after)}
+
+
+def price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:
+    """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
+    if late := s.canonical.delay:
+        words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
+        ratio = Quantity("r", "r", words, 2 - 1 / (late + 1))
+        return (ratio,), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
+    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    if not curved:
+        return (), price
+    theta = Quantity("theta", r"\theta", "exp(-theta f) is concave", number(settings, CURVATURE, s.horizon or 1))
+    return (theta,), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
 
 
 def gap_to_best(t: Tracer, state: Named) -> Value:

@@ -17,7 +17,7 @@ from oco.evaluation.comparators.region import region
 
 Array = np.ndarray[Any, Any]
 
-RIDGE = 1e-3  # of the mean curvature of the first loss: Haykin, Adaptive Filter Theory, takes a hundredth of the variance of features at most
+RIDGE = 1e-3  # of the mean curvature of the first loss; Haykin, Adaptive Filter Theory, takes at most 0.01 of the features' variance
 MEMORIES = (0.98, 1.0)
 NUMBERS = 1 << 26  # of all second derivatives, which are held at once
 

@@ -98,13 +98,13 @@ from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.error_quantiles import SYMBOLS as SPREAD
 from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
-from oco.compiler.algorithms.loss_steps import CURVATURE, favoured, over_simplex
+from oco.compiler.algorithms.loss_steps import CURVATURE, over_simplex
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_valued
 from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
-from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best, log_size, price_of_weights
+from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best, price_of_weights, size_of_experts
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.stores import stores
 from oco.compiler.theory.moves import path_length
@@ -231,11 +231,6 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     moves = _most_of_a_move(s)
     curved = _is_curved(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1), curved)
-    likely = favoured(s.canonical, curved)
-    words = (
-        "weight of a gradient expert at first, minus its logarithm" if likely else f"logarithm of the {experts} experts"
-    )
-    size = log_size(experts, likely)
 
     def prices(horizon: int, least: bool = False) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
@@ -259,7 +254,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         Quantity("G", "G", "bound of the slope of the loss with its violations at their prices", slope),
         Quantity("M", "M", "range of the loss with its violations at their prices", spread),
-        Quantity("K", r"\ln K", words, size),
+        size_of_experts(s, experts, curved),
         ROUNDS,
     )
     before = _rounds_rehearsed(s)

@@ -43,7 +43,7 @@ UNLIKELY = 1e-8
 """Weight before the first round of an expert that is not favoured: it moves the mean little even in a domain 10^6 times too wide."""
 
 
-def log_size(count: int, favoured: int) -> float:
+def _log_size(count: int, favoured: int) -> float:
     """Logarithm of one over the least weight of so many experts before the first round, of which the last are `favoured`; ln K for none."""
     return -math.log(UNLIKELY) if favoured else math.log(count)
 
@@ -93,7 +93,7 @@ class Weighting:
             own = array(state, RATES)
             self.rates, self.rate_of = [own[i] for i in range(count)], own[count]
         else:
-            size = log_size(experts, self.favoured)
+            size = _log_size(experts, self.favoured)
             self.rates = [rate(p, size, t.maximum(self.gap[i], least), most[i]) for i in range(count)]
             self.rate_of = rate(p, math.log(count), t.maximum(self.gap_of, least))
         self.played = array(state, PLAYED) if PLAYED in state else None
@@ -140,6 +140,13 @@ class Weighting:
             "spread": self.spread + sizes * sizes,
         }
         return {**after, **_to_play(p, after)}
+
+
+def size_of_experts(s: Situation, count: int, curved: bool) -> Quantity:
+    """ln K of so many experts in the guarantee; curved: the loss is known to be exp-concave."""
+    likely = favoured(s.canonical, curved)
+    unlike = "weight of a gradient expert at first, minus its logarithm"
+    return Quantity("K", r"\ln K", unlike if likely else f"logarithm of the {count} experts", _log_size(count, likely))
 
 
 def price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:

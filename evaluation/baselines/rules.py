@@ -75,8 +75,8 @@ def cheap_rules(problem: Canonical) -> list[DecisionRule]:
     """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
     if wealth(problem) is not None:
         return list(portfolio_rules(problem))[::3]
-    if found := regression_rules(problem):
-        return list(found)
+    if of_regression := regression_rules(problem):
+        return list(of_regression)
     if not problem.constraints:
         return [Resolve(Mean(), NoMargin()), Resolve(Mean(3), NoMargin())]
     if stated_in_constraints(problem):

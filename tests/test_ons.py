@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from driving import solved
 from thorough import thorough
 
 import oco
@@ -57,7 +58,7 @@ def literal(
         eps = max(min(n / (gamma * D * D), np.sqrt(S) / D), steepest)
         root, v = np.linalg.cholesky(eps * np.eye(d) + A), cp.Variable(d)
         problem = cp.Problem(cp.Minimize(g @ v + cp.sum_squares(root.T @ (v - x)) / 2), CUTS[domain](v))
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
+        solved(problem)
         x = np.asarray(v.value)
     return np.array(played)
 

@@ -18,7 +18,7 @@ def _experts(keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[An
 
 def _equal(weights: Callable[..., Any]) -> Callable[..., Any]:
     """Equal weights in the place of those by losses."""
-    return lambda p, L, gap: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
+    return lambda p, L, *more: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
 
 
 def _none(experts_of: Callable[..., Any]) -> Callable[..., Any]:

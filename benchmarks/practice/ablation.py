@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import dual_prices, experts, hedged, hedged_rule, predictions, profiles, weighting
+from oco.compiler.algorithms import (
+    dual_prices,
+    experts,
+    hedged,
+    hedged_rule,
+    loss_steps,
+    predictions,
+    profiles,
+    weighting,
+)
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -53,7 +62,7 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without forecasts": ((experts, "places", _experts(lambda p: (*p[:5], ()))),),
     "without quantiles of the errors": ((experts, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
     "without sampled losses": ((experts, "sampled", _none), (hedged_rule, "sampled", _none)),
-    "without points of the loss alone": ((experts, "beside", _none), (hedged_rule, "beside", _none)),
+    "without points of the loss alone": tuple((m, "beside", _none) for m in (experts, hedged_rule, loss_steps)),
     "without a reserve of budgets": ((dual_prices, "RESERVE", lambda r: 0.0),),
     "without rehearsal": (
         (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),

@@ -54,7 +54,7 @@ from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
 FORGETTING = (1.0, 0.99, 0.97, 0.9)
 """rho of the steps: all rounds, and memories of about 100, 30 and 10 rounds."""
 RIDGE = 0.03
-"""delta: the ridge in units of the largest curvature of an entry. A tenth or a third of it changes sums of squares by a hundredth."""
+"""delta: the ridge in units of the largest curvature of an entry. From a tenth to three times of it losses change by about a hundredth."""
 LARGEST_ORDER = 100
 """Entries of a decision up to which the curvature is kept as a matrix, of which a system is solved for each rho."""
 GROWTH, TRIES = 4.0, 40
@@ -64,6 +64,7 @@ ROOM = 1e-12
 UNSEEN = 1e-200
 """Curvature of an entry that counts as none: sums of it would lose all digits."""
 CURVATURES, CURVATURE_SCALES = "H", "h"
+_WEIGHTS = "_weights"
 SYMBOLS = {
     CURVATURES: "A, sums of the loss's second derivatives at these points, of which a part is forgotten",
     CURVATURE_SCALES: "E, the largest second derivatives of each entry, which fade alike",
@@ -88,6 +89,7 @@ def curved_through_data(canonical: Canonical) -> bool:
 
 
 def _is_curved_through_data(setting: ProofContext, node: Call, decisions: tuple[str, ...]) -> bool:
+    """True where a call is curved, its arguments are affine, and their slopes are data."""
     moving = [a for a in node.args if setting.depends(a)]
     if not moving or setting.composition(node) in FLAT_KINDS:
         return False
@@ -101,9 +103,6 @@ def _is_curved_through_data(setting: ProofContext, node: Call, decisions: tuple[
         for d in _slopes(node, decisions)
         for s in _slopes(d, decisions)
     )
-
-
-_WEIGHTS = "_weights"
 
 
 def _slopes(expr: Expr, decisions: tuple[str, ...]) -> list[Expr]:
@@ -140,7 +139,7 @@ class CurvatureStep:
     def __init__(self, p: Problem, x: Point, A: Value, E: Value) -> None:
         self.p, self.t, self.x, self.A, self.E = p, p.tracer, x, A, E
         self.slope = p.gradient(x).named(self.t, "slope")
-        self.g = self.t.name("g", self._flat(self.slope))
+        self.g = self.t.name("g", self.slope.flat())
         self.hessian = self.t.name("hessian", p.loss_hessian(x))
         self.length = self.t.sqrt(self.slope.squared_norm())
 
@@ -152,7 +151,7 @@ class CurvatureStep:
 
         def too_long(*state: Value) -> Value:
             s = Point(state[:n]) - self.x
-            v = self._flat(s)
+            v = s.flat()
             bound = here + self.slope.dot(s) + 0.5 * t.sum(v * (self._curvature(state[n]) @ v))
             return t.and_(self.p.loss(Point(state[:n])) > bound + ROOM * abs(here), state[n + 1] < TRIES)
 
@@ -172,7 +171,7 @@ class CurvatureStep:
         M = t.name("M", self.summed(B) + t.diag(ridge))
         sizes = t.name("sizes", 1.0 / t.sqrt(t.sum(M * t.eye(self.g.size), axis=1)))
         move = sizes * t.solve(M * t.outer(sizes, sizes), sizes * self.g)
-        free = self.x - self._shaped(move)
+        free = self.x - self.x.of_flat(move)
         within = self.p.domain.project(free)
         outside = t.any(t.stack(*(t.any(t.not_(t.eq(a, b))) for a, b in zip(free.blocks, within.blocks))))
 
@@ -192,14 +191,3 @@ class CurvatureStep:
 
     def _curvature(self, c: Value) -> Value:
         return self.hessian + c * self.t.outer(self.g, self.g)
-
-    def _flat(self, x: Point) -> Value:
-        parts = [self.t.reshape(b, (b.size,)) for b in x.blocks]
-        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
-
-    def _shaped(self, v: Value) -> Point:
-        start, blocks = 0, []
-        for b in self.x.blocks:
-            blocks.append(self.t.reshape(v[start : start + b.size], b.shape))
-            start += b.size
-        return Point(tuple(blocks))

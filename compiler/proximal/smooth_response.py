@@ -183,8 +183,7 @@ class SmoothResponse:
 
     def flat(self, x: Point) -> Value:
         """Entries of all decisions as one vector, shape (d,)."""
-        parts = [self.t.reshape(b, (b.size,)) for b in x.blocks]
-        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
+        return x.flat()
 
     def matrix(self, rows: Rows) -> Value:
         """Rows over the entries of all decisions, shape (N, d)."""
@@ -193,11 +192,7 @@ class SmoothResponse:
 
     def shaped(self, v: Value) -> Point:
         """Point of the decisions' shapes from a vector, shape (d,)."""
-        start, blocks = 0, []
-        for b in self.y.blocks:
-            blocks.append(self.t.reshape(v[start : start + b.size], b.shape))
-            start += b.size
-        return Point(tuple(blocks))
+        return self.y.of_flat(v)
 
     def split(self, matrix: Value) -> list[Value]:
         """The columns of each decision, as rows of points."""

@@ -38,6 +38,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
@@ -55,8 +56,6 @@ FORGETTING = (1.0, 0.99, 0.97, 0.9)
 """rho of the steps: all rounds, and memories of about 100, 30 and 10 rounds."""
 RIDGE = 0.03
 """delta: the ridge in units of the largest curvature of an entry. From a tenth to three times of it losses change by about a hundredth."""
-LARGEST_ORDER = 100
-"""Entries of a decision up to which the curvature is kept as a matrix, of which a system is solved for each rho."""
 GROWTH, TRIES = 4.0, 40
 """Factor by which c grows, and how often: from steps as long as the domain to 10^-24 of that."""
 ROOM = 1e-12
@@ -78,7 +77,7 @@ def curved_through_data(canonical: Canonical) -> bool:
     the loss is learned.
     """
     learned = canonical.equalities or any(not c.known for c in canonical.inequalities) or stores(canonical)
-    if learned or canonical.moving is not None or canonical.size > LARGEST_ORDER:
+    if learned or canonical.moving is not None or canonical.size > MAX_DENSE_ORDER:
         return False
     setting = ProofContext(canonical.unscaled or canonical)
     loss = setting.simplify(setting.canonical.objective)

@@ -130,6 +130,13 @@ def test_the_first_steps_of_a_regression_are_those_of_its_features(width: int) -
     assert run.loss.sum() - ((a @ best - b) ** 2).sum() <= plan.guarantee.regret_bound.number(T)
 
 
+def test_rounds_that_reveal_gradients_alone_have_no_curvature() -> None:
+    text = SQUARE.format(T=T, domain="ball(1)") + "feedback gradient\n"
+    plan = oco.compile(oco.parse(text), algorithm="ons")
+    assert "C" not in {f.name for f in plan.program.state}
+    assert plan.learner(backend="numpy").decide().shape == (3,)
+
+
 def test_regret_grows_as_a_logarithm() -> None:
     """As rounds grow by a factor of 4 regret grows by the same number, to the best portfolio of independent rounds; a root doubles it."""
     found = list[float]()

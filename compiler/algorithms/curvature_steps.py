@@ -4,9 +4,9 @@ linear and logistic regression. There the mean of losses is not the loss of mean
     A_t = rho A_{t-1} + B_t,   E_t = max(rho E_{t-1}, diag B_t),   M_t = A_t + delta diag E_t,
     x_{t+1} = argmin over X of <grad f_t(x_t), u> + |u - x_t|^2_{M_t} / 2,   |v|^2_M = <v, M v>,
 
-with B_t = hess f_t(x_t) where f_t is quadratic. That is recursive least squares with forgetting rho within X, and for other losses the
-extended Kalman filter of a static state (Ollivier 2018). The ridge delta E is in units of the curvature that came, entry by entry, so that
-neither units of the entries nor the size of X matter, and fades as A does. Several rho decide side by side, rho = 1 among them.
+with B_t = hess f_t(x_t) where f_t is quadratic. That is recursive least squares with forgetting rho within X, and for other losses next to
+the extended Kalman filter of a static state (Ollivier 2018). The ridge delta E is in units of the curvature that came, entry by entry, so
+that neither units of the entries nor the size of X matter, and fades as A does. Several rho decide side by side, rho = 1 among them.
 
 Where f_t is not quadratic B_t = hess f_t(x_t) + c g g', g = grad f_t(x_t), with the least c among 0 and c_0 4^k, c_0 = 1 / (D |g|), with
 

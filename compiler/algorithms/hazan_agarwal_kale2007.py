@@ -21,9 +21,9 @@ eps_t >= n / (gamma_1 D_s^2), to det B_T <= (eps_T + gamma_1 S_T / n)^n.
 
 While gradients are small beside the curvature, eps_t is AdaGrad's, and so are the steps.
 
-Where the loss is curved through data (`curvature_steps`) and the domain is no simplex, the size of the domain says little about steps:
-eps_t is then lambda_t = max_{s <= t} <g_s, hess f_s(x_s) g_s> / |g_s|^2 at least, with which no step along g_t alone goes beyond the
-minimum of a quadratic f_t. In the proof the distances add lambda_T D^2 / 2, and det B_T <= (eps_T + gamma_1 S_T / n)^n has
+Where the loss is curved through data (`curvature_steps`) and revealed, and the domain is no simplex, the size of the domain says little
+about steps: eps_t is then lambda_t = max_{s <= t} <g_s, hess f_s(x_s) g_s> / |g_s|^2 at least, with which no step along g_t alone goes
+beyond the minimum of a quadratic f_t. In the proof the distances add lambda_T D^2 / 2, and det B_T <= (eps_T + gamma_1 S_T / n)^n has
 gamma_1 D_s^2 lambda_T / n beside the others in the logarithm.
 """
 
@@ -66,7 +66,7 @@ from oco.compiler.theory.theorems import (
     needed,
 )
 from oco.dsl.magnitudes import TINY
-from oco.dsl.statements import Measure
+from oco.dsl.statements import Feedback, Measure
 
 CURVATURE = "C"
 STEEPEST = 0.8
@@ -105,8 +105,9 @@ class OnlineNewton:
 
 
 def _by_curvature(canonical: Canonical) -> bool:
-    """True where steps are limited by the loss's curvature along its gradients."""
-    return curved_through_data(canonical) and not any(b.domain.is_simplex for b in canonical.blocks)
+    """True where steps are limited by the loss's curvature along its gradients, which rounds have to reveal."""
+    full = canonical.feedback is Feedback.FULL
+    return full and curved_through_data(canonical) and not any(b.domain.is_simplex for b in canonical.blocks)
 
 
 def _within_hull(p: Problem, g: Point) -> Point:

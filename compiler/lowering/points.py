@@ -65,7 +65,7 @@ class Point:
 
     def flat(self) -> Value:
         """Entries of all blocks, which are arrays, as one vector, shape (d,)."""
-        parts = [b.tracer.reshape(b, (b.size,)) for b in self.blocks]
+        parts: list[Value] = [b.tracer.reshape(b, (b.size,)) for b in self.blocks]
         return parts[0] if len(parts) == 1 else parts[0].tracer.concat(*parts)
 
     def of_flat(self, v: Value) -> Point:

@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from driving import solved
 from thorough import thorough
 
 import oco
@@ -33,13 +34,19 @@ def plan_of(text: str, rounds: int = T) -> Any:
     return oco.compile(oco.parse(text.format(T=rounds, domain="ball(1)")), algorithm="ons", settings={"units": "user"})
 
 
-def literal(plan: Any, gradients: Callable[[int, Array], Array], normal: Array | None, domain: str) -> Array:
-    """The rule as its module writes it, each step solved by CVXPY."""
+def literal(
+    plan: Any,
+    gradients: Callable[[int, Array], Array],
+    normal: Array | None,
+    domain: str,
+    hessians: Callable[[int], Array] | None = None,
+) -> Array:
+    """The rule as its module writes it, each step solved by CVXPY; with `hessians` where it looks at them."""
     facts = plan.facts
     theta, D = facts["loss.exp_concavity"].value, facts["domain.diameter.l2"].value
     d = plan.model.decisions[0].shape[0]
     n = d - (normal is not None)
-    x, A, S, M, played = plan.learner(backend="numpy").decide(), np.zeros((d, d)), 0.0, 0.0, []
+    x, A, S, M, steepest, played = plan.learner(backend="numpy").decide(), np.zeros((d, d)), 0.0, 0.0, 0.0, []
     for t in range(T):
         played.append(x)
         g = gradients(t, x)
@@ -47,10 +54,11 @@ def literal(plan: Any, gradients: Callable[[int, Array], Array], normal: Array |
         S, M = S + g @ g, max(M, float(np.linalg.norm(g)))
         gamma = min(theta / 2, 0.8 / (D * M))
         A = A + gamma * np.outer(g, g)
-        eps = min(n / (gamma * D * D), np.sqrt(S) / D)
+        steepest = max(steepest, 0.0 if hessians is None else g @ hessians(t) @ g / (g @ g))
+        eps = max(min(n / (gamma * D * D), np.sqrt(S) / D), steepest)
         root, v = np.linalg.cholesky(eps * np.eye(d) + A), cp.Variable(d)
         problem = cp.Problem(cp.Minimize(g @ v + cp.sum_squares(root.T @ (v - x)) / 2), CUTS[domain](v))
-        problem.solve(solver="CLARABEL", tol_gap_abs=1e-13, tol_gap_rel=1e-13, tol_feas=1e-13)
+        solved(problem)
         x = np.asarray(v.value)
     return np.array(played)
 
@@ -68,7 +76,9 @@ def test_least_squares_take_the_steps_of_the_module(domain: str) -> None:
     rng = np.random.default_rng(2)
     a, b = rng.uniform(-1, 1, (T, 3)), rng.uniform(-1, 1, T)
     plan = oco.compile(oco.parse(SQUARE.format(T=T, domain=domain)), algorithm="ons", settings={"units": "user"})
-    expected = literal(plan, lambda t, x: 2 * (a[t] @ x - b[t]) * a[t], None, domain)
+    expected = literal(
+        plan, lambda t, x: 2 * (a[t] @ x - b[t]) * a[t], None, domain, lambda t: 2 * np.outer(a[t], a[t])
+    )
     own = [plan.run({"a": a, "b": b}, backend=name).decisions for name in ("numpy", "c")]
     np.testing.assert_allclose(own[0], expected, atol=2e-6)
     np.testing.assert_allclose(own[0], own[1], atol=1e-9)
@@ -102,6 +112,29 @@ def test_the_regret_is_bounded(attack: str) -> None:
     seen = n / (2 * gammas[-1]) * (3 + np.log(gammas[0] / gammas[-1] + 2 * gammas[0] ** 2 * S / n**2))
     assert loss - least <= seen + 1e-6
     assert seen <= plan.guarantee.regret_bound.number(rounds)
+
+
+@pytest.mark.parametrize("width", [1, 1000])
+def test_the_first_steps_of_a_regression_are_those_of_its_features(width: int) -> None:
+    """Steps go no further than to the minimum of the round's loss, however wide the domain, and the bound holds."""
+    rng = np.random.default_rng(4)
+    a, b = rng.uniform(-1, 1, (T, 3)), rng.uniform(-1, 1, T)
+    text = SQUARE.format(T=T, domain=f"box(-{width}, {width})")
+    plan = oco.compile(oco.parse(text), algorithm="ons", settings={"units": "user"})
+    run = plan.run({"a": a, "b": b}, backend="numpy")
+    x, best = np.asarray(run.decisions), np.linalg.lstsq(a, b, rcond=None)[0]
+    for t in range(T - 1):
+        before, after = a[t] @ x[t] - b[t], a[t] @ x[t + 1] - b[t]
+        assert abs(after) <= abs(before) + 1e-9
+    assert run.loss.sum() <= 2 * (b @ b)
+    assert run.loss.sum() - ((a @ best - b) ** 2).sum() <= plan.guarantee.regret_bound.number(T)
+
+
+def test_rounds_that_reveal_gradients_alone_have_no_curvature() -> None:
+    text = SQUARE.format(T=T, domain="ball(1)") + "feedback gradient\n"
+    plan = oco.compile(oco.parse(text), algorithm="ons")
+    assert "C" not in {f.name for f in plan.program.state}
+    assert plan.learner(backend="numpy").decide().shape == (3,)
 
 
 def test_regret_grows_as_a_logarithm() -> None:

@@ -60,6 +60,15 @@ stream r[3] in [0.5, 2]
 minimize -log(sum(r * w))
 """
 
+REGRESSION = """model regression
+horizon T = 30
+decision w[3] in box(-5, 5)
+decision c in box(-1, 1)
+stream a[3] in [-1, 1]
+stream y in [-3, 3]
+minimize square(y - a @ w - c)
+"""
+
 CUT = 16
 """Round from which on other data come."""
 DRAWN = JOBS.replace("price[4] in [-10, 50]", "price[4] ~ uniform(-10, 50)")
@@ -111,6 +120,7 @@ def test_rules_on_the_prices_of_new_york_cost_what_code_by_hand_found(rule, loss
         (MIXED, slice(1, None, 4)),
         thorough(MIXED, slice(3, None, 4)),
         (FOLIO, slice(None)),
+        (REGRESSION, slice(0, 2)),
     ],
 )
 def test_later_rounds_change_no_earlier_decision(text, part):

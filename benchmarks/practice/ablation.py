@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import dual_prices, experts, hedged, hedged_rule, predictions, profiles, weighting
+from oco.compiler.algorithms import (
+    dual_prices,
+    experts,
+    hedged,
+    hedged_rule,
+    loss_steps,
+    predictions,
+    profiles,
+    weighting,
+)
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -18,7 +27,7 @@ def _experts(keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[An
 
 def _equal(weights: Callable[..., Any]) -> Callable[..., Any]:
     """Equal weights in the place of those by losses."""
-    return lambda p, L, gap: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
+    return lambda p, L, *more: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
 
 
 def _none(experts_of: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +62,7 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without forecasts": ((experts, "places", _experts(lambda p: (*p[:5], ()))),),
     "without quantiles of the errors": ((experts, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
     "without sampled losses": ((experts, "sampled", _none), (hedged_rule, "sampled", _none)),
-    "without points of the loss alone": ((experts, "beside", _none), (hedged_rule, "beside", _none)),
+    "without points of the loss alone": tuple((m, "beside", _none) for m in (experts, hedged_rule, loss_steps)),
     "without a reserve of budgets": ((dual_prices, "RESERVE", lambda r: 0.0),),
     "without rehearsal": (
         (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),

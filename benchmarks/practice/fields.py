@@ -79,6 +79,14 @@ minimize sum_squares(water - thirst)
 subject to
     board: sum(water) <= allowed                              each round
 """
+REGRESSION = """\
+model regression
+horizon T = 1500
+decision weight[5] in box(-100, 100)
+stream feature[5] in [-60, 60]                                # one, sine and cosine of the hour, temperature, weekend
+stream load in [-50, 150]
+minimize (load - feature @ weight)**2
+"""
 DISPATCH = """\
 model dispatch
 horizon T = 744
@@ -138,6 +146,18 @@ def loads(seed: int) -> dict[str, Array]:
     load = 1200 + 200 * np.sin(2 * np.pi * (t - 8) / 24) - 100 * (t // 24 % 7 >= 5) + rng.normal(0, 30, 744)
     forecast = load * (1 + rng.normal(0, 0.04, 744))
     return {"load": np.clip(load, 400, 2200), "forecast": np.clip(forecast, 500, 2000)}
+
+
+def regression(seed: int) -> dict[str, Array]:
+    """Load by hour, temperature and weekend, whose weights drift and jump once."""
+    rng, t = np.random.default_rng(seed), np.arange(1500)
+    hour = 2 * np.pi * t / 24
+    warm = 15 + 8 * np.sin(2 * np.pi * t / 1000) + rng.normal(0, 3, 1500)
+    feature = np.stack([np.ones(1500), np.sin(hour), np.cos(hour), warm, t % 168 >= 120], axis=1)
+    weight = np.tile([50.0, 10.0, -4.0, -0.8, -6.0], (1500, 1))
+    weight[:, 0] += 0.005 * t + 8 * (t > 900)
+    weight[:, 3] += 0.0005 * t
+    return {"feature": feature, "load": (feature * weight).sum(axis=1) + rng.normal(0, 3, 1500)}
 
 
 def newsvendor(seed: int) -> dict[str, Array]:

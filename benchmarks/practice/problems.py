@@ -93,7 +93,7 @@ DRAWN: dict[str, Drawn] = {
     ),
 }
 """Model, rounds of a seed, prices and words of the problems whose rounds are drawn."""
-SHIPPED = ("nyiso", "tracking", *DRAWN, "dispatch")
+SHIPPED = ("nyiso", "tracking", *DRAWN, "dispatch", "regression")
 LIMITED = tuple(f"{m}-sector" for m in MARKETS)
 PROBLEMS = (*SHIPPED, "nyiso-year", "ratings", *LIMITED, *MARKETS)
 
@@ -130,6 +130,7 @@ def problems(folder: Path | None, seed: int = 0) -> dict[str, Callable[[], Probl
     for name, (text, rounds, prices, words) in DRAWN.items():
         every[name] = partial(_drawn, name, text, rounds, seed, prices, words)
     every["dispatch"] = partial(_dispatch, seed)
+    every["regression"] = partial(_regression, seed)
     if folder is not None:
         every |= {"nyiso-year": partial(_year, folder, seed), "ratings": partial(_ratings, folder)}
         for market in MARKETS:
@@ -166,6 +167,11 @@ def _dispatch(seed: int) -> Problem:
     prices = load_data(canonical(oco.load(ROOT / "examples" / "dispatch.oco")), NYISO, seed=seed).array("price")
     words = "power for a load that is forecast, NYISO's hourly prices of May 2017, loads drawn"
     return _given("dispatch", fields.DISPATCH, {**fields.loads(seed), "price": prices}, (100.0, 300.0, 1000.0), words)
+
+
+def _regression(seed: int) -> Problem:
+    words = "load by hour, temperature and weekend, weights that drift and jump once, no constraints, drawn"
+    return _given("regression", fields.REGRESSION, fields.regression(seed), (1.0,), words)
 
 
 def _ratings(folder: Path) -> Problem:

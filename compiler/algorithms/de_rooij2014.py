@@ -21,6 +21,8 @@ Pinsker's inequality <v_t - w_t, l_t> <= eta_t s_t S_t / 4; and delta_t <= s_t, 
 
 and 2 Delta_T <= sqrt((4 + ln K) sum_t (s_t^2 + 2 s_t S_t)), at most sqrt(2 d + 1) times as large as without a delay where s_t <= s.
 
+Weights pi_k exp(-eta_t L_{t-1}[k]) for a distribution pi: with ln(1 / min pi) in the place of ln K all of the above holds.
+
 The loss of the mean. Where experts decide x^k, l_t[k] = P_t(x^k) for a convex P_t and x_t = sum_k w_t[k] x^k is played, P_t(x_t) stands
 for <w_t, l_t> here: delta_t = [P_t(x_t) + ln <w_t, exp(-eta_t l_t)> / eta_t]_+. All of the above holds of what is played, as delta_t is
 no more than it was, and where exp(-theta P_t) is concave, delta_t = 0 as soon as eta_t <= theta, by Jensen's inequality (Kivinen & Warmuth
@@ -37,17 +39,18 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.dsl.magnitudes import HUGE, TINY
 
 
-def weights(p: Problem, L: Value, eta: Value) -> Value:
-    """w_t, shape (K,), of the losses so far (K,) and of eta_t."""
+def weights(p: Problem, L: Value, eta: Value, first: Value | None = None) -> Value:
+    """w_t, shape (K,), of the losses so far (K,) and of eta_t; `first`: weights before the first round, where they are not alike."""
     t = p.tracer
     p.note("weights exp(-eta L)")
     w = t.exp(-eta * (L - t.min(L)))
+    w = w if first is None else first * w
     return t.name("w", w / t.sum(w))
 
 
-def rate(p: Problem, experts: int, gap: Value, most: Value | float = math.inf) -> Value:
-    """eta_t of Delta_{t-1}, at most `most`; a huge number in the place of infinity."""
-    eta = math.log(experts) / p.tracer.maximum(gap, TINY)
+def rate(p: Problem, size: float, gap: Value, most: Value | float = math.inf) -> Value:
+    """eta_t of ln K, the `size`, and of Delta_{t-1}, at most `most`; a huge number in the place of infinity."""
+    eta = size / p.tracer.maximum(gap, TINY)
     return eta if most is math.inf else p.tracer.minimum(eta, most)
 
 

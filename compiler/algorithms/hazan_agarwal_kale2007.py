@@ -20,6 +20,11 @@ In the others it is at most (ln det B_t - ln det(B_t - gamma_t g_t g_t')) / (2 g
 eps_t >= n / (gamma_1 D_s^2), to det B_T <= (eps_T + gamma_1 S_T / n)^n.
 
 While gradients are small beside the curvature, eps_t is AdaGrad's, and so are the steps.
+
+Where the loss is curved through data (`curvature_steps`) and revealed, and the domain is no simplex, the size of the domain says little
+about steps: eps_t is then lambda_t = max_{s <= t} <g_s, hess f_s(x_s) g_s> / |g_s|^2 at least, with which no step along g_t alone goes
+beyond the minimum of a quadratic f_t. In the proof the distances add lambda_T D^2 / 2, and det B_T <= (eps_T + gamma_1 S_T / n)^n has
+gamma_1 D_s^2 lambda_T / n beside the others in the logarithm.
 """
 
 from __future__ import annotations
@@ -38,12 +43,14 @@ from oco.compiler.algorithms.classic import (
     NO_CONSTRAINTS,
 )
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS
+from oco.compiler.algorithms.curvature_steps import curved_through_data
 from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.lowering.significance import significant
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.norm_step import NormStep
 from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.settings import Default, Setting, number
@@ -60,8 +67,9 @@ from oco.compiler.theory.theorems import (
     needed,
 )
 from oco.dsl.magnitudes import TINY
-from oco.dsl.statements import Measure
+from oco.dsl.statements import Feedback, Measure
 
+CURVATURE = "C"
 STEEPEST = 0.8
 """gamma D |g| at most: -ln(1 - z) >= z + z^2 / 4 for z >= -1.6."""
 
@@ -71,7 +79,8 @@ class OnlineNewton:
 
     def init(self, p: Problem, start: Point) -> State:
         t, d = p.tracer, p.spec.canonical.size
-        return {"x": start, "A": t.zeros((d, d)), "S": t.lift(0.0), "M": t.lift(0.0)}
+        curved = {CURVATURE: t.lift(0.0)} if _by_curvature(p.spec.canonical) else {}
+        return {"x": start, "A": t.zeros((d, d)), "S": t.lift(0.0), "M": t.lift(0.0), **curved}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -86,10 +95,20 @@ class OnlineNewton:
         gamma = t.name("gamma", t.minimum(p.setting("gamma"), STEEPEST / t.maximum(diameter * M, TINY)))
         n = float(max(1, sum(d.dimension for d in p.spec.domains)))
         eps = t.name("eps", t.maximum(t.minimum(n / (gamma * D * D), t.sqrt(S) / D), TINY))
-        flat = _flat(p, g)
+        flat, curved = _flat(p, g), dict[str, Value]()
+        if CURVATURE in state:
+            along = t.sum(flat * (p.loss_hessian(x) @ flat)) / t.maximum(square, TINY)
+            curved[CURVATURE] = t.name("steepest", t.maximum(array(state, CURVATURE), along))
+            eps = t.name("eps", t.maximum(eps, curved[CURVATURE]))
         A = t.name("A", array(state, "A") + gamma * t.outer(flat, flat))
         p.note("the step in the norm of eps I + A")
-        return {"x": NormStep(p, x, g, 0.5 * eps, A).solved(), "A": A, "S": S, "M": M}
+        return {"x": NormStep(p, x, g, 0.5 * eps, A).solved(), "A": A, "S": S, "M": M, **curved}
+
+
+def _by_curvature(canonical: Canonical) -> bool:
+    """True where steps are limited by the loss's curvature along its gradients, which rounds have to reveal."""
+    full = canonical.feedback is Feedback.FULL
+    return full and curved_through_data(canonical) and not any(b.domain.is_simplex for b in canonical.blocks)
 
 
 def _within_hull(p: Problem, g: Point) -> Point:
@@ -160,8 +179,11 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("guess", "D_s", "diameter as the settings have it", guess),
         ROUNDS,
     )
-    logarithm = "log(gamma / least + gamma**2 * guess**2 * G**2 * T / n**2)"
-    formula = f"n / (2 * least) * (D**2 / guess**2 + 2 + {logarithm})"
+    inside, more = "gamma / least + gamma**2 * guess**2 * G**2 * T / n**2", ""
+    if _by_curvature(s.canonical):
+        quantities += (Quantity("L", "L", "bound of the second derivatives", needed(s, "loss.smoothness.l2")),)
+        inside, more = f"{inside} + gamma * guess**2 * L / n", " + L * D**2 / 2"
+    formula = f"n / (2 * least) * (D**2 / guess**2 + 2 + log({inside})){more}"
     bound = Bound("static regret", "d * log(T)", formula, quantities, s.loss_range)
     return Guarantee("Hazan, Agarwal & Kale 2007, with the steps of this module", s.horizon, bound)
 
@@ -196,5 +218,6 @@ ONS = Algorithm(
         "A": "the weighted sum of the gradients' outer products",
         "S": "sum of the squared gradients",
         "M": "the largest gradient",
+        CURVATURE: "the largest second derivative along a gradient",
     },
 )

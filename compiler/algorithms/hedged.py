@@ -18,6 +18,9 @@ Price: what the model states after `penalty`, else the setting, else `weight` ti
   equal shares around a prediction, and what is known of the round as it is (a sample average: Kleywegt, Shapiro & Homem-de-Mello 2002):
   with kinks c [d - u]_+ + p u the quantile 1 - p / c of the demand, whatever the price p of the round is.
 
+Where the loss is curved through data, as in regression, and nothing else is learned, experts decide at second-order steps with the loss's
+own curvature (`curvature_steps`), and begin with the weight: the others, with 1e-8 each, count once they have been better.
+
 Where data pick entries of arrays they have no average: the experts are gradients then, of more steps and prices.
 
 Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losses of which a hundredth is forgotten each round, for early
@@ -33,7 +36,8 @@ A constraint or equality on average has a price of its own in the place of a pen
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
 |x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
-and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts and M sqrt((4 + ln 2) T) between the two weightings,
+and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts (for ln K that of one over the least weight at first) and
+M sqrt((4 + ln 2) T) between the two weightings,
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
@@ -42,9 +46,9 @@ and without constraints their weights cost no more than (ln K + 2 ln 2) / theta 
 weighting with a rate of theta at most, beside the best expert, and 2 Delta_T <= 2 (ln 2 / theta + M) between the two weightings. Where
 nothing predicts the data these are all experts but the gradients.
 
-Rates count a Delta as e F at least, e = 1e-4 and F^2 = sum_t s_t^2, s_t the range of the experts' losses and a hundredth of their size, so
-that rounding does not choose between those that lost alike. The price is then Delta + max(Delta, e F), within the same bound: 2 e F is less
-than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^6 times as large as their range.
+Rates count a Delta as e F at least, e = 1e-4 and F^2 = sum_t s_t^2, s_t the range of the losses of experts that begin with weight and a
+hundredth of their size, so that rounding does not choose between those that lost alike. The price is then Delta + max(Delta, e F), within
+the same bound: 2 e F is less than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^6 times as large as their range.
 
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
@@ -68,7 +72,6 @@ f_t(u_t). So the regret is at most R, less what is paid for violations; and with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -89,17 +92,19 @@ from oco.compiler.algorithms.common import (
     SOME_INEQUALITY,
 )
 from oco.compiler.algorithms.context_regression import SYMBOLS as REGRESSED
+from oco.compiler.algorithms.curvature_steps import SYMBOLS as CURVED
+from oco.compiler.algorithms.curvature_steps import curved_through_data
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.error_quantiles import SYMBOLS as SPREAD
 from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
-from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
+from oco.compiler.algorithms.loss_steps import CURVATURE, over_simplex
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.rounds_ahead import AHEAD, rounds_ahead, stores_valued
 from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
-from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
+from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best, price_of_weights, size_of_experts
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.stores import stores
 from oco.compiler.theory.moves import path_length
@@ -145,12 +150,13 @@ def _full_feedback(s: Situation) -> Objection | None:
 
 def _is_curved(s: Situation) -> bool:
     """True where the loss is known to be exp-concave and the domain a simplex."""
-    return point_count(s.canonical, bool(s.number("loss.exp_concavity"))) > 0
+    return over_simplex(s.canonical, bool(s.number("loss.exp_concavity")))
 
 
 def _informed(s: Situation) -> Objection | None:
     known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
-    if s.constraints or s.equalities or known or _is_curved(s) or stores(s.canonical):
+    steps = _is_curved(s) or curved_through_data(s.canonical)
+    if s.constraints or s.equalities or known or steps or stores(s.canonical):
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
@@ -248,13 +254,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         Quantity("G", "G", "bound of the slope of the loss with its violations at their prices", slope),
         Quantity("M", "M", "range of the loss with its violations at their prices", spread),
-        Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
+        size_of_experts(s, experts, curved),
         ROUNDS,
     )
     before = _rounds_rehearsed(s)
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
-    more, price = _price_of_weights(s, settings, curved and not stated.size and not moves)
+    more, price = price_of_weights(s, settings, curved and not stated.size and not moves)
     own += more
     regret = f"{slopes} + {price}"
     if moves:
@@ -273,19 +279,6 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
     return Guarantee(title, s.horizon, first, second)
-
-
-def _price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:
-    """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
-    if late := s.canonical.delay:
-        words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
-        ratio = Quantity("r", "r", words, 2 - 1 / (late + 1))
-        return (ratio,), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
-    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
-    if not curved:
-        return (), price
-    theta = Quantity("theta", r"\theta", "exp(-theta f) is concave", number(settings, CURVATURE, s.horizon or 1))
-    return (theta,), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
 
 
 def _rounds_rehearsed(s: Situation) -> int:
@@ -392,6 +385,7 @@ HEDGED = Algorithm(
         "hours": "averages of the rounds of each phase of the day, where the season is a week",
         "week": "sums of what each day of the week was above the average of all days, and of the scales",
         "level": "what the last rounds were above the weekly predictions",
+        **CURVED,
         **REGRESSED,
         **SPREAD,
         **VALUED,

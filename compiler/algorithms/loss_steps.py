@@ -1,4 +1,5 @@
-"""Points that move by the loss alone, next to which experts of `hedged` decide, for an exp-concave loss over a simplex:
+"""Points that move by the loss alone, next to which experts of `hedged` decide. Where the loss is curved through data, as in regression,
+these are second-order steps (`curvature_steps`); for an exp-concave loss over a simplex:
 
 * the first decision, which stays: for a portfolio uniform rebalancing;
 * online Newton steps of Agarwal, Hazan, Kale & Schapire 2006, section 3, as in their experiments: with h_t = theta grad f_t(y_t) and
@@ -7,7 +8,7 @@
 * exponentiated gradient steps y <- y exp(-eta s h), normalised (Helmbold, Schapire, Singer & Warmuth 1998), of a small and a large
   rate: the second is close to buying and holding.
 
-Nothing is promised of them: weights with the rate of an exp-concave loss cost at most ln K / theta beside the best (`de_rooij2014`).
+Nothing is promised of these: weights with the rate of an exp-concave loss cost at most ln K / theta beside the best (`de_rooij2014`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from oco.compiler.algorithms.curvature_steps import FORGETTING, curved_through_data, steps_after, steps_at_start
 from oco.compiler.algorithms.dual_prices import DualPrices
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.predictions import RECENT
@@ -41,15 +43,20 @@ CURVATURE = "theta"
 
 
 def is_curved(p: Problem) -> bool:
-    """True where there are such points."""
+    """True where the loss is known to be exp-concave over a simplex."""
     return CURVATURE in p.spec.settings
 
 
+def over_simplex(canonical: Canonical, curved: bool) -> bool:
+    """True where points move by an exp-concave loss over a simplex; curved: it is known to be exp-concave."""
+    return curved and len(canonical.blocks) == 1 and canonical.blocks[0].domain.is_simplex
+
+
 def point_count(canonical: Canonical, curved: bool) -> int:
-    """Number of points; 0 where the loss is not exp-concave or the domain no simplex."""
-    if not curved or len(canonical.blocks) != 1 or not canonical.blocks[0].domain.is_simplex:
-        return 0
-    return 1 + _takes_newton(canonical) + len(RATES)
+    """Number of points; 0 where the loss is neither exp-concave over a simplex nor curved through data."""
+    if over_simplex(canonical, curved):
+        return 1 + _takes_newton(canonical) + len(RATES)
+    return len(FORGETTING) if curved_through_data(canonical) else 0
 
 
 def _takes_newton(canonical: Canonical) -> bool:
@@ -63,25 +70,34 @@ def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float]
     return tuple((row, 0.0, q) for _ in range(point_count(canonical, curved)) for q in quantiles)
 
 
+def favoured(canonical: Canonical, curved: bool) -> int:
+    """Number of the last experts that have the weight at first, those at second-order steps; 0 where all are alike."""
+    alike = over_simplex(canonical, curved) or not curved_through_data(canonical)
+    return 0 if alike else len(beside(canonical, curved))
+
+
 def decided_beside(p: Problem, state: State, given: Sequence[Value], following: bool) -> tuple[Value, ...]:
     """S, which stays, and the decisions next to the points within the constraints as predicted.
 
     given  of these experts: S, margins where there are constraints, predictions stream by stream, last decisions
     """
     t, N = p.tracer, p.constraint_count
-    (S, *rest), (points,) = given, rows(state, POINTS).blocks
-    each = S.shape[0] // points.shape[0]
-    at = t.constant(np.repeat(np.arange(points.shape[0]), each), "beside", "the point that each expert is next to")
+    (S, *rest), points = given, rows(state, POINTS)
+    each = S.shape[0] // points.count
+    at = t.constant(np.repeat(np.arange(points.count), each), "beside", "the point that each expert is next to")
+    near = points.map(lambda b: b[at])
     if not N:
-        return S, points[at]
+        return S, *near.blocks
     caps = DualPrices(p).caps_beside(t.full(1.0, (N,)) * p.setting("Q"))
 
-    def one(y: Value, margin: Value, *row: Value) -> tuple[Value, ...]:
-        own, near = as_predicted(p, row, margin, following), Point((y,))
-        return penalized_step(own, near, near * 0.0, t.lift(0.5), caps, own.constraints(near)).blocks
+    count = len(near.blocks)
 
-    (moved,) = t.map_(one, points[at], *rest[:-1])
-    return S, moved
+    def one(*given: Value) -> tuple[Value, ...]:
+        y, (margin, *row) = Point(given[:count]), given[count:]
+        own = as_predicted(p, row, margin, following)
+        return penalized_step(own, y, y * 0.0, t.lift(0.5), caps, own.constraints(y)).blocks
+
+    return S, *t.map_(one, *near.blocks, *rest[:-count])
 
 
 def points_at_start(p: Problem, start: Point) -> State:
@@ -90,6 +106,8 @@ def points_at_start(p: Problem, start: Point) -> State:
     count, d = point_count(canonical, is_curved(p)), canonical.size
     if not count:
         return {}
+    if not over_simplex(canonical, is_curved(p)):
+        return {POINTS: repeated(t, start, count), **steps_at_start(p)}
     newton = {OUTER: t.zeros((d, d)), TARGET: t.zeros((d,))} if _takes_newton(canonical) else {}
     return joined({POINTS: repeated(t, start, count)}, newton)
 
@@ -98,6 +116,9 @@ def points_after(p: Problem, state: State) -> State:
     """State after a round."""
     if POINTS not in state:
         return {}
+    if not over_simplex(p.spec.canonical, is_curved(p)):
+        points, curvatures = steps_after(p, state, rows(state, POINTS))
+        return {POINTS: points, **curvatures}
     (y,) = rows(state, POINTS).blocks
     stay, moving, own = [y[:1]], y[1:], dict[str, Value]()
     if _takes_newton(p.spec.canonical):

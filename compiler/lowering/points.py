@@ -63,6 +63,19 @@ class Point:
         """|x|_2^2 over all blocks."""
         return self.dot(self)
 
+    def flat(self) -> Value:
+        """Entries of all blocks, which are arrays, as one vector, shape (d,)."""
+        parts: list[Value] = [b.tracer.reshape(b, (b.size,)) for b in self.blocks]
+        return parts[0] if len(parts) == 1 else parts[0].tracer.concat(*parts)
+
+    def of_flat(self, v: Value) -> Point:
+        """Point of the shapes of this one from a vector, shape (d,)."""
+        start, blocks = 0, []
+        for b in self.blocks:
+            blocks.append(v.tracer.reshape(v[start : start + b.size], b.shape))
+            start += b.size
+        return Point(tuple(blocks))
+
     def dual_norm(self, norm: str) -> Value:
         """|x|_2 where decisions are measured in l2, the largest |entry| where they are in l1; blocks are arrays."""
         t: Tracer = self.blocks[0].tracer

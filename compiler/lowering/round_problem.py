@@ -309,9 +309,17 @@ class Problem(NumberedRound):
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
         _, env = self._weights(self.spec.canonical.families.parts, self._of_families(weights, 2))
-        slopes, blocks = derivatives(self.spec.canonical).hessian, self.spec.canonical.blocks
-        lower = self._lowering(x, env)
-        bands: list[Value] = []
+        return self._matrix(derivatives(self.spec.canonical).hessian, self._lowering(x, env))
+
+    def loss_hessian(self, x: Point) -> Value:
+        """The Hessian of f_t at x, shape (d, d) over the flattened decisions."""
+        return self.units.of_loss_hessian(
+            self._matrix(derivatives(self.spec.canonical).loss_hessian, self._lowering(x))
+        )
+
+    def _matrix(self, slopes: Mapping[str, Mapping[str, Expr]], lower: Lowering) -> Value:
+        """Second derivatives by pairs of decisions, as one matrix."""
+        blocks, bands = self.spec.canonical.blocks, list[Value]()
         for b in blocks:
             row = [self._shaped(lower(slopes[b.name][o.name]), (*b.shape, *o.shape)) for o in blocks]
             row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]

@@ -81,6 +81,14 @@ class Units:
         factor = np.asarray(self.scales.radius / self.scales.loss)
         return self._constant(factor, "gradient_unit", "R/F, for the gradient of f / F towards u") * slope
 
+    def of_loss_hessian(self, matrix: Value) -> Value:
+        """Second derivatives of f / F towards u."""
+        if self.scales is None:
+            return matrix
+        return self._times(
+            matrix, self.radius**2 / self.scales.loss, "loss_curvature_unit", "R^2/F, for the Hessian of f / F"
+        )
+
     def of_constraints(self, g: Value) -> Value:
         """Values g_n / G_n of the inequalities, shape (N,)."""
         return (

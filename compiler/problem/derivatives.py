@@ -38,6 +38,11 @@ class Derivatives:
         return gradient(self.problem.objective, self.decisions)
 
     @cached_property
+    def loss_hessian(self) -> Mapping[str, Slopes]:
+        """Hessian of the loss: by decision, the slopes of every entry of its gradient towards it."""
+        return self._hessian_of(self.loss)
+
+    @cached_property
     def weights(self) -> tuple[Name, ...]:
         """Names of the weights of each family of inequalities."""
         return weights_of(self.problem.families.exprs)
@@ -67,14 +72,17 @@ class Derivatives:
     @cached_property
     def hessian(self) -> Mapping[str, Slopes]:
         """Hessian of the weighted sum: by decision, the slopes of every entry of its gradient towards it."""
-        whole = ((b.name, algebra.broadcast(self.gradient_of_weighted[b.name], b.shape)) for b in self.problem.blocks)
-        return {name: jacobian(slope, self.decisions) for name, slope in whole}
+        return self._hessian_of(self.gradient_of_weighted)
 
     @cached_property
     def curvature(self) -> Slopes:
         """Sums of the rows of the Hessian of the weighted sum: its diagonal where each inequality is separable."""
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.problem.blocks}
         return hessian_vector(self.weighted, ones)
+
+    def _hessian_of(self, slopes: Slopes) -> Mapping[str, Slopes]:
+        whole = ((b.name, algebra.broadcast(slopes[b.name], b.shape)) for b in self.problem.blocks)
+        return {name: jacobian(slope, self.decisions) for name, slope in whole}
 
 
 @lru_cache(maxsize=16)

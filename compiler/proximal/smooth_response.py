@@ -93,7 +93,7 @@ class SmoothResponse:
             newton = self.newton_step(multipliers, x, slope, step, L)
             residual = t.sqrt((step - x).squared_norm())
             left = self.residual(multipliers, newton, L)
-            better = t.name("better", left <= 0.5 * residual)
+            better = t.name("better", self.is_better(newton, step, left, residual))
             following = newton.map(lambda a, b: t.where(better, a, b), step)
             left = t.where(better, left, self.residual(multipliers, step, L))
             stuck = t.and_(t.not_(better), left >= residual)
@@ -101,6 +101,10 @@ class SmoothResponse:
 
         begin = (*near.blocks, t.lift(math.inf), self.least_curvature, t.lift(0))
         return Point(t.while_(not_converged, improve, begin)[:n])
+
+    def is_better(self, newton: Point, step: Point, left: Value, residual: Value) -> Value:
+        """True where the point of Newton's method, with the residual `left`, is taken in the place of the step along the gradient."""
+        return left <= 0.5 * residual
 
     @property
     def least_curvature(self) -> Value:
@@ -139,9 +143,12 @@ class SmoothResponse:
 
     def newton_step(self, multipliers: Value, x: Point, slope: Point, step: Point, L: Value) -> Point:
         """Newton's step from x on x - P(x - grad phi(x) / L) = 0, where P of that point is `step`."""
+        return self.p.domain.project(x + self.newton_move(multipliers, x, slope, step, L))
+
+    def newton_move(self, multipliers: Value, x: Point, slope: Point, step: Point, L: Value) -> Point:
+        """Newton's move on that equation, which may leave the domain."""
         matrix, _ = self.linearised(multipliers, x, x - slope / L, step, L)
-        move = self.t.solve(matrix, self.flat(step - x))
-        return self.p.domain.project(x + self.shaped(move))
+        return self.shaped(self.t.solve(matrix, self.flat(step - x)))
 
     def linearised(self, multipliers: Value, x: Point, v: Point, p: Point, L: Value) -> tuple[Value, Value]:
         """I - J (I - H / L) plus `RIDGE` I, and J: both (d, d). J is symmetric.
@@ -176,8 +183,7 @@ class SmoothResponse:
 
     def flat(self, x: Point) -> Value:
         """Entries of all decisions as one vector, shape (d,)."""
-        parts = [self.t.reshape(b, (b.size,)) for b in x.blocks]
-        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
+        return x.flat()
 
     def matrix(self, rows: Rows) -> Value:
         """Rows over the entries of all decisions, shape (N, d)."""
@@ -186,11 +192,7 @@ class SmoothResponse:
 
     def shaped(self, v: Value) -> Point:
         """Point of the decisions' shapes from a vector, shape (d,)."""
-        start, blocks = 0, []
-        for b in self.y.blocks:
-            blocks.append(self.t.reshape(v[start : start + b.size], b.shape))
-            start += b.size
-        return Point(tuple(blocks))
+        return self.y.of_flat(v)
 
     def split(self, matrix: Value) -> list[Value]:
         """The columns of each decision, as rows of points."""

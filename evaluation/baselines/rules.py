@@ -26,6 +26,7 @@ from oco.evaluation.baselines.portfolios import (
     wealth,
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
+from oco.evaluation.baselines.regressions import regression_rules
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
 from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
@@ -57,7 +58,7 @@ def rules(problem: Canonical) -> list[DecisionRule]:
     of_distribution: list[Margin] = (
         [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
     )
-    chosen: list[DecisionRule] = list(portfolio_rules(problem))
+    chosen: list[DecisionRule] = [*portfolio_rules(problem), *regression_rules(problem)]
     if constrained:
         worst = OfModel(WorstOfRange())
         constants = [*of_distribution, worst] if stated else [worst]
@@ -74,6 +75,8 @@ def cheap_rules(problem: Canonical) -> list[DecisionRule]:
     """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
     if wealth(problem) is not None:
         return list(portfolio_rules(problem))[::3]
+    if of_regression := regression_rules(problem):
+        return list(of_regression)
     if not problem.constraints:
         return [Resolve(Mean(), NoMargin()), Resolve(Mean(3), NoMargin())]
     if stated_in_constraints(problem):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
 from time import perf_counter
@@ -22,6 +22,7 @@ from scipy.special import stdtrit
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.records import dataclass
 from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
 from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.measured_run import MeasuredRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.properties import AffineRow
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

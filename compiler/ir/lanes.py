@@ -8,13 +8,13 @@ lane after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.dsl.records import dataclass
 
 Attributes = Mapping[str, Any]
 LANE = 1_000_003

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 FLOAT = DType.FLOAT
 _MAKE_PRODUCTS = ("mul", "div", "where", "add", "sub")

@@ -14,7 +14,7 @@ of a stream that these do not tell apart for sure count alike: decisions would r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, rewrite
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 FORGETTING = 0.01
 """Least rate at which averages of products forget."""

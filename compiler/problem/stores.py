@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -36,6 +36,7 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]

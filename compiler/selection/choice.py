@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +40,7 @@ from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, without_sense
 from oco.compiler.theory.unit_free import in_user_units, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
+from oco.dsl.records import dataclass
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, nearest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +11,7 @@ from oco.compiler.selection.choice import Policy, judge
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.objective import ANY_HORIZON
 from oco.compiler.theory.theorems import Situation
+from oco.dsl.records import dataclass
 
 WEIGHTS = tuple(float(2.0**k) for k in range(-8, 9, 2))
 

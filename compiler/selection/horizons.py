@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.resolve_again import at_horizon, given_formulas, in_its_units
@@ -17,6 +16,7 @@ from oco.compiler.theory.resolve import theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
+from oco.dsl.records import dataclass
 
 LARGEST = 2**15
 """Rounds up to which guarantees are worked out; beyond, they are extrapolated as powers of T."""

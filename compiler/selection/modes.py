@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 
 from oco.compiler.theory.objective import checked_tradeoff
 from oco.compiler.theory.resolve import GivenSettings
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.settings import UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
 

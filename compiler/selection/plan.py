@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Self
@@ -41,6 +41,7 @@ from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.settings import UNITS
 
 OPEN = "free_"

@@ -26,7 +26,7 @@ else:
         return made if cls is None else made(cls)
 
 
-def _record(cls: type, asked: dict[str, bool], frozen: bool, slots: bool) -> type:
+def _record(cls: type[Any], asked: dict[str, bool], frozen: bool, slots: bool) -> Any:
     """Data class with methods that wait to be written in the place of those that are asked for and that it does not define itself."""
     own = cls.__dict__
     hashed = own.get("__hash__") is not None or ("__hash__" in own and "__eq__" not in own)

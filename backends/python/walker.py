@@ -24,7 +24,7 @@ TINY = 1e-300
 """Lower bound above which a number is not zero after rounding either."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Expression on its way to the place where it is used, with the names of the variables that it reads, and with the
     comments that belong above that line. `viewed`: it is the transpose or conversion of a name.

@@ -21,7 +21,7 @@ LANE = 1_000_003
 """Length that marks the axis of lanes in shapes, where their number is left open; no array of a rule is as long."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LaneValue:
     """A value, and whether it has lanes."""
 
@@ -34,7 +34,7 @@ class LaneValue:
         return self.value.shape[:-1] if self.each else self.value.shape
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lanes:
     """Operations over `count` lanes. `guarded`: some lanes compute with values that are not theirs, so that indices are kept inside."""
 

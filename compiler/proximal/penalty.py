@@ -179,7 +179,7 @@ class _Ascent:
         t, response = self.t, self.response
         t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
         enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
-        first = None if first is None else t.name("lam", first)  # named before it is passed: the search passes one of this name too
+        first = None if first is None else t.name("lam", first)  # before it is passed, as in the line search
         track = response.start() if first is None else response.at(first, response.start())
         lam = t.name("lam", t.zeros(self.Q.shape)) if first is None else first
         g = t.name("g_x", response.constraints(track[-1]))

@@ -248,8 +248,7 @@ class Plan:
     def free(self) -> tuple[Free, ...]:
         """Constants that the theorem leaves free and that were not given."""
         theorem, settings = self._winner.theorem, self.settings
-        free = () if theorem is None else theorem.free
-        return tuple(f for f in free if f.name in settings and not settings[f.name].given)
+        return tuple(f for f in (theorem.free if theorem else ()) if f.name in settings and not settings[f.name].given)
 
     def allows(self, numbers: Mapping[str, float]) -> bool:
         """True if the theorem holds with these numbers of its free constants, by name, in the units of the rule."""

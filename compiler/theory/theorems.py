@@ -368,8 +368,7 @@ def inequalities_have(what: str, words: str, meaning: str) -> Hypothesis:
     def test(s: Situation) -> Objection | None:
         for c in s.canonical.inequalities:
             if s.entries(c.label, c.shape, what) is None:
-                key = f"constraints.{c.label}.{what}"
-                fix = way_to_bound(s.canonical, c.expr, key)
+                fix = way_to_bound(s.canonical, c.expr, f"constraints.{c.label}.{what}")
                 return Objection(f"nothing bounds {meaning} of `{c.origin}`", fix, span=c.span)
         return None
 

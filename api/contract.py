@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 from oco.dsl.text.printer import print_distribution
 

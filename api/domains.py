@@ -5,13 +5,14 @@ objects.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oco.dsl.functions import DOMAIN_FUNCTIONS
+from oco.dsl.records import dataclass
 from oco.dsl.terms import DomainTerm, Operand
 
 if TYPE_CHECKING:

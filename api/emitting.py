@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -13,6 +12,7 @@ from typing import Any
 
 from oco import __version__
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.plan import Plan
 from oco.serving.states import LONG
 

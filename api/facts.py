@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Self
 
 from oco.compiler.prover import fact, facts
+from oco.dsl.records import dataclass
 from oco.dsl.shown import shown_as_text
 from oco.evaluation.report.derivation_page import derivation_html, derivation_latex
 from oco.evaluation.report.facts_page import facts_html, facts_latex

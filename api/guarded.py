@@ -8,10 +8,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 MOST_FILES = 256
 """Files that the child may have open at once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError, contained
 from oco.dsl.lint.text_rules import TEXT_RULES, apart, fixed, lint_text
 from oco.dsl.load import parse
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.source import Source
 from oco.dsl.suppression import without_allowed
 from oco.evaluation.comparators.base import ComparatorBudget

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +22,7 @@ from oco.backends.saved import read_saved
 from oco.compiler.ir.program import Field, Program
 from oco.compiler.selection.alert import is_same_rule
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.plan import Plan, restored_learner
 
 

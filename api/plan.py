@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +29,7 @@ from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.habits import OF_PLAN, Suggesting
 from oco.dsl.load import parse
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_files
 from oco.evaluation.report.frontier import plot_frontier

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from oco.backends.contract import Contract
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import built_files, parts_of, precision_called, registered, standalone_files
 from oco.compiler.ir.program import Program
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

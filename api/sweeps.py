@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.load import parse
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import make_folder

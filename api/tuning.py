@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from oco.compiler.selection.variants import starts_of, variants
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.overflow_check import MOST_NUMBERS
 from oco.plan import Plan
 

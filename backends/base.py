@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.ir.program import Program
+from oco.dsl.records import dataclass
 
 Arrays = tuple[Any, ...]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from oco.dsl.records import dataclass
 
 EXACT = "exact"
 """Precision of double, with every operation of a rule rounded on its own."""

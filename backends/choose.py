@@ -8,7 +8,6 @@ that the same plan gets the same backend on every machine that has a compiler.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from oco.backends import BACKENDS
 from oco.backends.capabilities import Speed
@@ -17,6 +16,7 @@ from oco.backends.round_work import Workload
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Equation, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
+from oco.dsl.records import dataclass
 
 LONG_RUN = 10.0
 """Seconds of rounds in compiled code that deserve a note in advance."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.evidence.watched_streams import AlertTerms
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

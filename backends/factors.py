@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.storage import FACTORS
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

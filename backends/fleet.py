@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.labels import Axes
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

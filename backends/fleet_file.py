@@ -10,7 +10,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +20,7 @@ from oco.backends.saved import UNREADABLE
 from oco.compiler.ir.program import Field
 from oco.compiler.ir.verifier import KINDS
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.writing import reason_of, replacing
 
 Array = np.ndarray[Any, Any]

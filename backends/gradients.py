@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

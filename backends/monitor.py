@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from oco.backends.factors import distance
+from oco.dsl.records import dataclass
 from oco.dsl.spill import release
 
 Array = np.ndarray[Any, Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.restarts import EPOCH
+from oco.dsl.records import dataclass
 
 ENDED = "settings stay those of its last, the guarantee has ended"
 ALONE = f"{ENDED}; with `horizon T unknown` it goes on"

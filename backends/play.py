@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from oco.backends.delayed import DelayedLearner
 from oco.backends.learner import Learner
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 FIRST_CHUNK = 256

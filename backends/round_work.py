@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from oco.backends import BACKENDS
 from oco.backends.capabilities import CompileTime, Speed
@@ -13,6 +12,7 @@ from oco.compiler.ir.ops import OPS, VIEWS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 from oco.compiler.ir.small_arrays import LARGEST
+from oco.dsl.records import dataclass
 
 TURNS = 2
 """Assumed turns of a loop that ends by a test; of one inside another 1, since it begins near where it ended in the turn before."""

@@ -7,7 +7,7 @@ else about it is wrong, so that one mistake is reported once.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import Any
 
@@ -26,6 +26,7 @@ from oco.dsl.keyed import by_name, index_names
 from oco.dsl.labels import axes_of, checked_names
 from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
 from oco.dsl.source import Span
 from oco.dsl.statements import (

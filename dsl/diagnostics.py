@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from traceback import format_exception, walk_tb
 from typing import Any
 
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 MOST_MISTAKES = 100

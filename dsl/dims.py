@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 Monomial = tuple[str, ...]
 

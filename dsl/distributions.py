@@ -5,7 +5,7 @@ stream's bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.domains import Complaint
 from oco.dsl.expressions import Expr
 from oco.dsl.families import FAMILIES, Args, Array, Family
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Distribution
 
 RARE = 0.05

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.dims import Shape, broadcast, show
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.dims import Shape
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 Args = Mapping[str, Array]

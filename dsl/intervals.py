@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.dsl import rounding as r
+from oco.dsl.records import dataclass
 from oco.dsl.rounding import Array
 
 Shape = tuple[int, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, SymbolicDim, symbol
 from oco.dsl.expressions import Expr, Name
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.dsl.statements import Param
 from oco.dsl.suggest import did_you_mean

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from oco.dsl.axes import expression_axes
 from oco.dsl.build import call
 from oco.dsl.expressions import constant
 from oco.dsl.labels import Axes, axes_of, indexes_of
+from oco.dsl.records import dataclass
 from oco.dsl.shown import shown_as_text
 from oco.dsl.statements import Decision, Horizon, Let, Param, Statements, Stream
 from oco.dsl.text.printer import print_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from oco.dsl.atoms.index import axis_words, slice_ends
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, substitute
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Param, Stream
 
 Range = tuple[int, int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from oco.dsl.limits import MOST_FIXED, Made
 from oco.dsl.previous import decision_of, previous
 from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.readers.quota import Quota
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Let, Param, Stream
 from oco.dsl.statistics import statistic_of

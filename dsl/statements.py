@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.limits import MOST_ENTRIES
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 STATISTICS: Mapping[str, str] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -19,6 +19,7 @@ from oco.dsl.expressions import Expr, File, Slice
 from oco.dsl.given_numbers import constant_of
 from oco.dsl.habits import OF_TERM, Suggesting, no_relation, not_numbers
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
+from oco.dsl.records import dataclass
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Relation

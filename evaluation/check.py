@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.labels import entry_name
+from oco.dsl.records import dataclass
 from oco.dsl.spill import release
 from oco.evaluation.table import Array, Table
 

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Condition, Event
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.recorder import Recorder
 
 Array = np.ndarray[Any, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.objective import violation_units
 from oco.compiler.theory.theorems import Situation
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.measures import last_violation, summed
 

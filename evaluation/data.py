@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 from math import prod
 from pathlib import Path
@@ -20,6 +20,7 @@ from oco.compiler.problem.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail, require
 from oco.dsl.distributions import within
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.spill import release, spacious
 from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values, far_within

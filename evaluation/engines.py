@@ -9,13 +9,13 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.evaluation.sweep import Job, Outcome, SharesArrays, Work, reason
 
 Array = np.ndarray[Any, Any]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.held import HeldLines, held_in_all
 from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.certified import certificates

@@ -8,7 +8,6 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.dsl.labels import entry_name
+from oco.dsl.records import dataclass
 from oco.evaluation.table import Table
 
 StreamMap = Mapping[str, str | Sequence[str]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Bound, Condition
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.records import dataclass
 from oco.evaluation import measures
 from oco.evaluation.carried import parts_of, run_of
 from oco.evaluation.certified import beyond_all_losses, certificates

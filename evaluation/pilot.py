@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from oco.backends.choose import usual_seconds
 from oco.compiler.ir.program import Program
 from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
+from oco.dsl.records import dataclass
 from oco.evaluation.by_chance import block_differences, gain_by_chance, standard_error
 from oco.evaluation.cost import PartOfRounds, Trade
 from oco.evaluation.data import Data

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.conditions import ConditionLine
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HeldLines, held_lines
 from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.dsl.diagnostics import OcoError, unforeseen
 from oco.dsl.extras import require_package
+from oco.dsl.records import dataclass
 from oco.dsl.writing import write_text
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 from oco.evaluation.summary import summarize

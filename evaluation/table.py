@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from oco.dsl.diagnostics import fail
 from oco.dsl.readers.decimals import decimal, decimals
 from oco.dsl.readers.quota import Quota
+from oco.dsl.records import dataclass
 from oco.dsl.spill import RowFile, spacious
 
 Array = np.ndarray[Any, Any]

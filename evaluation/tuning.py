@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
 from time import perf_counter
@@ -21,6 +21,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.records import dataclass
 from oco.evaluation.by_chance import block_differences, gain_by_chance
 from oco.evaluation.cost import PartOfRounds, SteadyCost, Trade
 from oco.evaluation.data import FEWEST_ROUNDS, Data

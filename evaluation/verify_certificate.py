@@ -14,7 +14,6 @@ the minimum is exact over boxes and simplices. Losses must be affine or quadrati
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -35,6 +34,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import interval
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.dsl.text.printer import print_model
 from oco.evaluation.certificate_file import checked, data_digest

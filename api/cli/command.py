@@ -5,11 +5,12 @@ command.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+from oco.dsl.records import dataclass
 
 READ: dict[Any, Callable[[str], Any]] = {str: str, Path: Path}
 """Types of parameters that any word is of, and what makes them of it."""

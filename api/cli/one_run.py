@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.results import measured, report, write_results
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.records import dataclass
 from oco.dsl.writing import make_folder
 from oco.evaluation.baselines.base import SECONDS
 from oco.evaluation.baselines.rule_table import Beside

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 from threading import Event, Thread
@@ -12,6 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from oco.cli.output import console, is_terminal, note
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.evaluation.run import Progress

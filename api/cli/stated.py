@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NoReturn
 
 from oco.cli.options import DRAWN, STDIN
 from oco.dsl.diagnostics import fail
 from oco.dsl.files import locate
+from oco.dsl.records import dataclass
 from oco.dsl.source import Source, Span
 from oco.dsl.writing import read_text
 

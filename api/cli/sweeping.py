@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import typer
 from oco.cli.options import check_outputs, pairs
 from oco.cli.output import WIDE, console, note, say, show_json
 from oco.cli.progress import Pace, reporting
+from oco.dsl.records import dataclass
 from oco.dsl.writing import make_folder
 
 if TYPE_CHECKING:

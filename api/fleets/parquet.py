@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.writing import make_folder
 from oco.fleets.places import FilePlace
 from oco.fleets.tables import KEY, ROUND, Arrays, aligned, arrays_of, arrow, rounds_in, shard_of, table_of

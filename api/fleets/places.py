@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
+from oco.dsl.records import dataclass
 from oco.dsl.writing import make_folder, reason_of, replacing
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.records import dataclass
 from oco.lsp.checked import Checked
 
 SECONDS = 20.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.fact_keys import catalogue
+from oco.dsl.records import dataclass
 from oco.dsl.text import syntax
 from oco.dsl.text.words import CONSTRAINT_FORM
 from oco.lsp.document import Document

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.records import dataclass
 from oco.dsl.source import Source, Span
 from oco.dsl.text import syntax
 from oco.dsl.text.parser import parse_file

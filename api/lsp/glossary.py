@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from inspect import Signature
 
@@ -10,6 +9,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.functions import atom_signature, distribution_signature, domain_signature
+from oco.dsl.records import dataclass
 from oco.dsl.settings import SETTINGS
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 

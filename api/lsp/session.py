@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -12,6 +12,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
 import oco
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.lsp import structure
 from oco.lsp.checked import Checked, folder_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from oco.dsl.builder_arguments import checked_name
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.scope import check_reserved
 from oco.dsl.source import Span
 from oco.dsl.text import syntax

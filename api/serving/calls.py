@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NoReturn
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 KEY = re.compile(r"[\w.:@+-]{1,200}", re.ASCII)
 """Form of keys: safe in addresses, in logs and in labels of metrics."""

@@ -8,7 +8,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from oco.backends.learner import Learner
 from oco.backends.registry import usable
 from oco.contract import Recipe
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.records import dataclass
 from oco.migrating import beginning, carried, covered
 from oco.pipeline import instrumented
 from oco.plan import Plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.records import dataclass
 from oco.serving.problems import problem
 
 Message = MutableMapping[str, Any]

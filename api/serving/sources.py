@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from oco.backends.python.state_file import STATE_FORMAT
 from oco.backends.registry import usable
 from oco.backends.saved import read_saved
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.pipeline import open
 from oco.plan import Plan
 from oco.serving.states import KeyedStates

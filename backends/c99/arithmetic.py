@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.backends.c99 import single
+from oco.dsl.records import dataclass
 
 _FLOATS = (
     "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from oco.backends.round_work import optimizing_pays
 from oco.compiler.evidence.bets import StatedEntry
 from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

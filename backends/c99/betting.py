@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from oco.backends.c99.build import bets_library
 from oco.compiler.evidence.bets import LEAST, LEVELS, StatedEntry
 from oco.compiler.evidence.wealth import stakes
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 Rounded = Callable[[Any], Floats]

@@ -12,11 +12,11 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.writing import reason_of
 
 ELSEWHERE = "make room, or name another folder for compiled learners in the environment variable XDG_CACHE_HOME"

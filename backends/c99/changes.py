@@ -7,10 +7,11 @@ A step copies what it has computed into the learner once all of it is finite. So
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.program import Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import read_by
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.backends.c99 import vectors
 from oco.backends.c99.expressions import Level, Text, literal
@@ -13,6 +13,7 @@ from oco.backends.c99.vectors import is_vector, splat, without_lanes
 from oco.compiler.ir.fusion import unit_axes_only
 from oco.compiler.ir.program import DType, Equation, Operand, Var
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 Index = Sequence[str]
 

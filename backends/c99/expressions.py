@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 from oco.compiler.ir.program import DType, Literal
+from oco.dsl.records import dataclass
 
 C_TYPES = {DType.FLOAT: "double", DType.INT: "int64_t", DType.BOOL: "bool"}
 

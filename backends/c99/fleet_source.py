@@ -8,7 +8,7 @@ and back. With one lane it is the rule of the program itself, on the caller's ar
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.interface import Interface, Named, size
@@ -27,6 +27,7 @@ from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
 from oco.compiler.ir.sums_in_parts import sum_in_parts
 from oco.compiler.ir.verifier import check
+from oco.dsl.records import dataclass
 
 WHOLE = "whole_round"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from oco.backends.c99.arithmetic import EXACT, Arithmetic
@@ -14,6 +13,7 @@ from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.evidence.watched_streams import ALARM
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Program, Type, Var
+from oco.dsl.records import dataclass
 
 PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate", "alarm")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""

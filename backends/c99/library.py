@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from oco.backends.c99 import vectors
 from oco.backends.c99.templates import HELPERS
+from oco.dsl.records import dataclass
 
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
 """Files of functions, in the order of a source."""

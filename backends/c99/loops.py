@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from oco.backends.c99.entries import flat_index
@@ -16,6 +15,7 @@ from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import DType, Equation, Operand, Var
 from oco.compiler.ir.sums_in_parts import PARTS, parts_of
+from oco.dsl.records import dataclass
 
 Index = Sequence[str]
 Shape = Sequence[int]

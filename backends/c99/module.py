@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from textwrap import wrap
 
@@ -36,6 +36,7 @@ from oco.compiler.ir.precision import in_single
 from oco.compiler.ir.program import Block, Global, Program, Var
 from oco.compiler.ir.rewrite import all_functions
 from oco.compiler.ir.sums_in_parts import sum_in_parts
+from oco.dsl.records import dataclass
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""

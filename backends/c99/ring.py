@@ -7,7 +7,7 @@ the bytes of each, those before their contexts were taken, and a checksum.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from oco.backends.c99.entry_points import EntryPoints
@@ -17,6 +17,7 @@ from oco.backends.c99.state import HEAD, TAIL, load_head, readable, save_head, s
 from oco.backends.contract import Contract
 from oco.backends.python.state_file import LAST_ROUND
 from oco.compiler.ir.program import NUMBER, OBSERVED
+from oco.dsl.records import dataclass
 
 MISSING, UNKNOWN, OVER = "feedback_missing", "round_unknown", "round_over"
 ORDER = "round_too_early"

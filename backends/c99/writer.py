@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level, Text
@@ -13,6 +13,7 @@ from oco.backends.c99.vectors import c_type, without_lanes
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.names import first_free
 from oco.compiler.ir.program import DType, Operand, Type, Var
+from oco.dsl.records import dataclass
 
 WIDTH = 110
 LARGEST_ON_STACK = 4096

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
@@ -15,6 +14,7 @@ from oco.backends.python.module import emit, emit_parts, rule_text
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import Program
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

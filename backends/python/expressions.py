@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.program import DType, Literal, Type
+from oco.dsl.records import dataclass
 
 LANES = "_lanes"
 """Name of the number of lanes in functions of many learners; no identifier begins so."""

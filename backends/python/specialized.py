@@ -10,8 +10,9 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from oco.dsl.records import dataclass
 
 _Edit = tuple[int, int, str]
 _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.compiler.ir.program import Block, Equation, Operand, Var
 from oco.compiler.ir.rewrite import equations_of, read_by
+from oco.dsl.records import dataclass
 
 
 @dataclass

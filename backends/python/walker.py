@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 from oco.backends.python.expressions import Level, Text, call, in_rows, literal
@@ -15,6 +15,7 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Type, Var
 from oco.compiler.ir.rewrite import bound_names, equations_of, read_by
 from oco.compiler.ir.words import word_in
+from oco.dsl.records import dataclass
 
 WIDTH = 96
 INLINE = 60
@@ -23,7 +24,7 @@ TINY = 1e-300
 """Lower bound above which a number is not zero after rounding either."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Expression on its way to the place where it is used, with the names of the variables that it reads, and with the
     comments that belong above that line. `viewed`: it is the transpose or conversion of a name.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from oco.backends.base import Compiled
@@ -16,6 +15,7 @@ from oco.backends.xla.module import emit, rule_text
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Program
 from oco.dsl.extras import EXTRAS, require_package
+from oco.dsl.records import dataclass
 
 PACKAGE = "jax"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.trace import Tracer
@@ -13,6 +13,7 @@ from oco.compiler.lowering.rule import Rule
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stores import stores
 from oco.compiler.theory.theorems import Hypothesis, Theorem
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from oco.compiler.problem.stores import (
 from oco.compiler.problem.stream_ranges import StreamRange, middle
 from oco.compiler.proximal.known_point import flattened
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 AS_ZERO = 1e-4
 """Share of a store's range of flows within which one is as good as 0: near enough to see a kink there."""

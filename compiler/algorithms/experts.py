@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 
 from oco.compiler.algorithms.dual_prices import averaged
@@ -44,6 +45,7 @@ def gradients(canonical: Canonical) -> tuple[tuple[float, float], ...]:
     return (*GRADIENTS, *UNPREDICTED) if positions(canonical) else GRADIENTS
 
 
+@lru_cache(maxsize=16)
 def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     """Experts that solve the next round: the row of the prediction, the reach, the quantile; none where data are positions.
 

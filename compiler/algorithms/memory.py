@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache, reduce
 from itertools import product
@@ -37,6 +37,7 @@ from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.limits import MOST_PARTS
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 FEW_VALUES = 32

@@ -10,7 +10,6 @@ Erratum 10: it begins anew at each block, from the decision reached, and is give
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
 from oco.compiler.lowering.rule import State
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Free, Situation
+from oco.dsl.records import dataclass
 
 
 class OracleStep(Protocol):

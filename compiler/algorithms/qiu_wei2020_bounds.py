@@ -12,11 +12,11 @@ the terms in xi_t cancel against alpha_t, the divergences telescope to alpha_{T+
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from oco.compiler.theory.guarantees import Floats
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

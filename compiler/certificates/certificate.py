@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from oco.compiler.certificates.form import CertificateForm
 from oco.compiler.ir.build import BEST_EXPERT, CERTIFIED, OF_EACH_ROUND
 from oco.compiler.ir.program import ROUND, Program
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 

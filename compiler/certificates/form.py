@@ -22,7 +22,7 @@ and of the constraints in each round that are not kept by their worst data also
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from typing import Any
@@ -48,6 +48,7 @@ from oco.dsl.atoms import regularity_of
 from oco.dsl.atoms.base import Regularity
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Kind, Name, changes, names, rewrite, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback, Timing
 
 Floats = np.ndarray[Any, Any]

@@ -14,7 +14,7 @@ part of the kink it rises evenly between them, so that the slope of the bound ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ from oco.dsl import algebra
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 BUCKETS = 32

@@ -12,7 +12,6 @@ at hand (`proximal.penalty`); their multipliers are mu, and sigma grows while th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 MOST_STEPS = 200  # steps of the search, which gains little after them: the bound is one after every step
 LONGEST, SHORTEST = 1e8, 1e-8  # of a step, in units of the set

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from oco.compiler.certificates.sums import CertificateSums, flat, joined, point_of
 from oco.compiler.ir.batching import LaneMachine
@@ -14,6 +13,7 @@ from oco.compiler.ir.rewrite import read_by
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
+from oco.dsl.records import dataclass
 
 PENDING = "pending_rounds"
 SYMBOLS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,7 @@ from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 LARGE = 1e6

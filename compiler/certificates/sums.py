@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, StreamRange
 from oco.compiler.theory.scales import Scales
+from oco.dsl.records import dataclass
 
 LOSS, CONSTANT, INNER, SIZE = "certificate_loss", "certificate_constant", "certificate_inner", "certificate_size"
 SLOPE, CURVE = "sum_slope", "sum_curve"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -30,6 +30,7 @@ from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, changes
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 
 Floats = np.ndarray[Any, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from oco.compiler.domains.arguments import filled_to, number, written
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.properties import AffineRow
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -7,11 +7,11 @@ linear programs take it in pivots. What is found are points within and bounds th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
+from oco.dsl.records import dataclass
 
 MOST_SQUARES = 200_000_000
 """Multiplications that a step of Newton's method may take."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_no
 from oco.compiler.domains.properties import EntrySum, LinearBound, QuadraticInequality
 from oco.dsl.intervals import Interval, point
 from oco.dsl.magnitudes import HUGE, TINY
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer, Values

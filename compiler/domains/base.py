@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,7 @@ from oco.compiler.domains.properties import AffineRow, EntrySum, FactorForm, Lin
 from oco.compiler.domains.vertices import decomposed
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.domains.combination import Combination

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, pr
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.ir.precision import Tolerance
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

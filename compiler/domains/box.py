@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +13,7 @@ from oco.compiler.domains.arguments import filled_to, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.vertices import not_whole
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +17,7 @@ from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.properties import AffineRow
 from oco.compiler.domains.vertices import not_whole
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from oco.compiler.domains.properties import AffineRow
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.vertices import not_whole, systematic
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from oco.compiler.domains.arguments import written
 from oco.compiler.domains.box_sum import BoxSum
 from oco.compiler.domains.properties import EntrySum
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oco.compiler.domains.greedy_allocation import SORTED
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer, Values

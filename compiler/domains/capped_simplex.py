@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from oco.compiler.domains.arguments import written
 from oco.compiler.domains.box_sum import BoxSum
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

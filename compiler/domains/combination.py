@@ -6,7 +6,6 @@ update rule writes `x + sigma * (v - x)` as for arrays; what it keeps is stored 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +14,7 @@ import numpy as np
 from oco.compiler.domains import low_rank
 from oco.compiler.domains.low_rank import LowRank
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +20,7 @@ from oco.compiler.domains.polyhedron_feasibility import nearest
 from oco.compiler.domains.programs import Steps
 from oco.compiler.domains.rows import UnitRows
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.path_oracle import PathOracle
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.compiler.domains.rows import check_rows
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     pass

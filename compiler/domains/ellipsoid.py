@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +14,7 @@ from oco.compiler.domains.arguments import filled_to, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
 from oco.compiler.domains.properties import QuadraticInequality
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

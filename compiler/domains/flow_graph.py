@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +11,7 @@ from oco.compiler.domains.arguments import written
 from oco.compiler.domains.base import MAX_VERTICES
 from oco.compiler.domains.norms import Floats
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

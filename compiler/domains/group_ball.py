@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +13,7 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.norms import Floats
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from oco.compiler.domains.polyhedron_feasibility import nearest
 from oco.compiler.domains.polyhedron_vertices import THIN
 from oco.compiler.domains.programs import LinearPrograms, Steps
 from oco.compiler.domains.rows import UnitRows
+from oco.dsl.records import dataclass
 
 LARGE = 256
 """Entries from which null spaces are found by a QR decomposition."""

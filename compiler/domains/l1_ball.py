@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.properties import EntrySum
 from oco.compiler.domains.simplex import simplex_threshold
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from oco.compiler.domains.ball import Ball
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, scaled_norm, unit_rows, vector_norm
 from oco.compiler.domains.properties import EntrySum, QuadraticInequality
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

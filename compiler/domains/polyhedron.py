@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from oco.compiler.domains.programs import MOST_STEPS, LinearPrograms, cheapest_r
 from oco.compiler.domains.reduced import Reduced
 from oco.compiler.domains.reduction import reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
+from oco.dsl.records import dataclass
 
 MOST_STEPS = 60_000_000
 """Limit on the steps of the linear programs of one model: some four nanoseconds each."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oco.compiler.domains.norms import Floats
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.polyhedron_vertices import first_basis
+from oco.dsl.records import dataclass
 
 LIKE_WIDTHS = 1e3
 """Entries whose widths differ by no more than this factor have one unit, the largest width."""

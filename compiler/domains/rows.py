@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from oco.compiler.domains.programs import LinearPrograms
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_ROW_NUMBERS
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 KEPT = 1e-10

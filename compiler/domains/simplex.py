@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.properties import AffineRow, EntrySum, LinearBound
 from oco.compiler.domains.vertices import not_whole, systematic
 from oco.dsl.intervals import Interval, point
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +16,7 @@ from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.path_oracle import PathOracle
 from oco.compiler.domains.rows import check_rows
 from oco.dsl.limits import MOST_ROW_NUMBERS
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer

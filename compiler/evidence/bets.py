@@ -9,7 +9,6 @@ distribution  q_k / p_k on bin k of the values, p their stated probabilities, q 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.families import FAMILIES
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 MOST_WATCHED = 64

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +19,7 @@ from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 BEYOND = 3e38

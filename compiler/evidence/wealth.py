@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from oco.compiler.evidence.bets import StatedEntry, payments, stated_entries
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 TOGETHER = 1 << 20

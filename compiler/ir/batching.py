@@ -8,7 +8,7 @@ computes, in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.lanes import Lanes, LaneValue
@@ -19,6 +19,7 @@ from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 Environment = Mapping[str, LaneValue]
 ZEROS = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}

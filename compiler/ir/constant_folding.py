@@ -7,7 +7,7 @@ by zero quiet in targets that raise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import LeftAlone, all_functions, equations_of, keep_notes, map_functions
 from oco.compiler.ir.verifier import KINDS
+from oco.dsl.records import dataclass
 
 _LARGEST = 1_000_000  # numbers of a constant that a pass makes: emitted modules hold them as text
 

@@ -6,11 +6,12 @@ For targets with explicit loops, where such a sum shares its loop with what make
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import Block, DType, Equation, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions
+from oco.dsl.records import dataclass
 
 FEW_ROWS = 4
 """Rows whose combination is one expression an entry, which is as quick to write and read as the rows are."""

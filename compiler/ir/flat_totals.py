@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.ops import OPS, VIEWS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
+from oco.dsl.records import dataclass
 
 TOTALS = frozenset({"sum", "max", "min"})
 

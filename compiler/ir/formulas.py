@@ -6,7 +6,6 @@ What does not depend on the round is folded to one number at compile time, whose
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -28,6 +27,7 @@ from oco.compiler.ir.symbolic_form import nearest_float, negative, power, produc
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 
 def trace_formula(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import OPS, POINTWISE, VIEWS
 from oco.compiler.ir.program import Block, Equation, Operand, Type, Var
 from oco.compiler.ir.rewrite import read_by
+from oco.dsl.records import dataclass
 
 LARGEST_EXPRESSION = 16  # operations of one line of emitted text, so that it can be read
 _STORED = math.inf

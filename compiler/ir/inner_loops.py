@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.mapping import rows_go_together
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, equations_of, map_functions, read_by, substitute
+from oco.dsl.records import dataclass
 
 MOST_ENTRIES = 1 << 17
 """Entries of all arrays of all turns: a megabyte, which stays in the cache."""

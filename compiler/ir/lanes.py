@@ -8,20 +8,20 @@ lane after the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.dsl.records import dataclass
 
 Attributes = Mapping[str, Any]
 LANE = 1_000_003
 """Length that marks the axis of lanes in shapes, where their number is left open; no array of a rule is as long."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LaneValue:
     """A value, and whether it has lanes."""
 
@@ -34,7 +34,7 @@ class LaneValue:
         return self.value.shape[:-1] if self.each else self.value.shape
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lanes:
     """Operations over `count` lanes. `guarded`: some lanes compute with values that are not theirs, so that indices are kept inside."""
 

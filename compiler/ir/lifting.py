@@ -9,7 +9,7 @@ Where every operation is a call, each array that is computed so is worth passing
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.hoisting import STAY
 from oco.compiler.ir.names import identifier, is_temporary
@@ -17,6 +17,7 @@ from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions, substitute
 from oco.compiler.ir.words import word_in
+from oco.dsl.records import dataclass
 
 
 def lift(program: Program) -> Program:

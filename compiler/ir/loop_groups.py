@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.compiler.ir.ops import OPS, POINTWISE, REDUCTIONS
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Var
 from oco.compiler.ir.rewrite import read_by
+from oco.dsl.records import dataclass
 
 LONG = 64
 """Entries of a loop that is worth fusing with others for the memory that they share, and of a sum that is taken in parts."""

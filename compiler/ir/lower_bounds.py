@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program
+from oco.dsl.records import dataclass
 
 Bounds = dict[str, float]
 _UNBOUNDED = frozenset(name for name, row in OPS.items() if row.least is None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.batching import Environment, LaneMachine, has_indices_by_lane
 from oco.compiler.ir.lanes import LaneValue
@@ -19,6 +19,7 @@ from oco.compiler.ir.rewrite import all_functions, equations_of, map_functions
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.dsl.records import dataclass
 
 LARGEST_IN_CACHE = 16384
 """Entries of all arrays of a row, or of a learner of a fleet, beyond which they go one by one: together they would leave the cache."""

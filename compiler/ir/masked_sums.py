@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from oco.compiler.ir.dot_products import LONGEST
 from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 ONE = Literal(1.0, Type(DType.FLOAT))
 _FINITE = frozenset({"add", "sub", "mul", "neg", "abs", "maximum", "minimum", "reshape", "transpose", "broadcast"})

@@ -5,13 +5,14 @@ For NumPy, which takes such an array in two thirds of the time that it takes a n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, DType, Equation, Global, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions
+from oco.dsl.records import dataclass
 
 _NUMBER = Type(DType.FLOAT)
 ENTRYWISE = frozenset({"add", "sub", "mul", "div", "maximum", "minimum", "lt", "le", "eq", "where"})

@@ -8,7 +8,6 @@ The four rows of control flow have blocks instead of a meaning; `interpret.py` s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.ir import bound_rules as bound
@@ -23,6 +22,7 @@ from oco.compiler.ir.program import DType, Equation
 from oco.compiler.ir.small_entries import EntryRule
 from oco.compiler.ir.type_rules import ANY, BOOL, FLOAT, INT, NUMBER, Rule
 from oco.dsl.primitives import PRIMITIVES
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

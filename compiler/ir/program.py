@@ -7,13 +7,15 @@ integers. `ops.py` holds the table of operations, `verifier.py` the rules, `inte
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from operator import is_
 from textwrap import indent
 from typing import Any
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 ROUND, NUMBER, OBSERVED = "round", "number", "observed"
 """State of learners: the number of the round among their own; of those in turn, among those of all, and how many rounds all observed."""

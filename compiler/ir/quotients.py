@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 FLOAT = DType.FLOAT
 _MAKE_PRODUCTS = ("mul", "div", "where", "add", "sub")
@@ -34,7 +35,7 @@ def cancel_quotients(program: Program) -> Program:
     return map_functions(program, changed)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Sum:
     """Sum or difference of two products without quotients by arrays."""
 
@@ -43,7 +44,7 @@ class _Sum:
     type: Type
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Product:
     """`factor` times powers of values, each of which has the shape of the product or none; 0 where `mask`, if there is one, is false."""
 
@@ -55,6 +56,11 @@ class _Product:
     def nested(self) -> bool:
         """True where a factor is a sum of what were quotients."""
         return any(isinstance(base, _Sum) for base, _ in self.powers)
+
+    @property
+    def divides(self) -> bool:
+        """True where it is divided by an array."""
+        return any(k < 0 and base.type.shape for base, k in self.powers)
 
     @property
     def divisors(self) -> _Product:
@@ -124,9 +130,9 @@ class _Cancelling:
 
     def cleared(self, op: str, a: _Product, b: _Product) -> _Product | None:
         """A sum of quotients as a quotient; None where nothing is divided by an array."""
-        divisors = _common(a.divisors, b.divisors)
-        if not divisors.powers or a.nested or b.nested or a.mask or b.mask:
+        if not (a.divides or b.divides) or a.nested or b.nested or a.mask or b.mask:
             return None
+        divisors = _common(a.divisors, b.divisors)
         first, second = a.times(divisors), b.times(divisors)
         if first is None or second is None:
             return None  # a factor that is no finite number
@@ -204,7 +210,8 @@ def _of(x: Operand, products: Mapping[str, _Product]) -> _Product:
     """Product that a value is."""
     if isinstance(x, Literal):
         return _Product(float(x.value)) if x.value and math.isfinite(x.value) else _Product(math.nan)
-    return products.get(x.name, _Product(powers=((x, 1),)))
+    known = products.get(x.name)
+    return _Product(powers=((x, 1),)) if known is None else known
 
 
 def _common(a: _Product, b: _Product) -> _Product:

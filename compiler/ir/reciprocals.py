@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
@@ -17,6 +17,7 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 FEWEST = 4
 """Entries of an array whose divisions become products: a vector of numbers, which is divided in no less time than the reciprocal."""

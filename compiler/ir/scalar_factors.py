@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions, read_by
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 NUMBER = Type(DType.FLOAT)
 Link = tuple[str, Operand | None]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, DType, Equation, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, free_names, map_functions
+from oco.dsl.records import dataclass
 
 FEW_ROWS = 3
 """Most rows for which the operations on two of them take less time than a reduction."""

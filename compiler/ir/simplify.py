@@ -8,13 +8,14 @@ vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program, Var
 from oco.compiler.ir.rewrite import LeftAlone, bound_names, keep_notes, map_functions
 from oco.compiler.ir.type_rules import broadcast_shapes
+from oco.dsl.records import dataclass
 
 Answer = Operand | Equation | None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import product
 from typing import Any
 
@@ -22,6 +22,7 @@ from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand,
 from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.compiler.ir.small_entries import Entries, EntryRule, Place, entry_of, places
 from oco.compiler.ir.words import soft, word_in, word_of
+from oco.dsl.records import dataclass
 
 LARGEST = 2
 """Entries an axis: with more, the text grows beyond what is read at a glance."""

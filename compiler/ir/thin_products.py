@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.ir.program import Block, Equation, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import free_names, map_functions
+from oco.dsl.records import dataclass
 
 
 def flatten_thin_products(program: Program) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -18,6 +18,7 @@ from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import OPERAND, Liftable, Value
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 Values = tuple[Value, ...]
 Result = Value | Sequence[Value]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -27,6 +26,7 @@ from oco.compiler.ir.program import (
 )
 from oco.compiler.ir.type_rules import require
 from oco.dsl.diagnostics import InternalError
+from oco.dsl.records import dataclass
 
 _TYPE = attrgetter("type")
 _NONE: dict[str, Any] = {}

@@ -7,7 +7,6 @@ affine, entry by entry, in one decision; what is left has to be affine in the de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.build import applied
 from oco.dsl.evaluate import OPS
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, rewrite, walk
+from oco.dsl.records import dataclass
 
 MOST_NODES = 4000
 """Limit on the nodes of constraints that are looked at: nodes are compared with each other."""

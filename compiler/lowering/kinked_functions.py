@@ -7,7 +7,6 @@ of this form, and means of such losses over samples of their data too. The minim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, reduce
 
 from oco.compiler.ir.value import Value
@@ -20,6 +19,7 @@ from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import applied
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, walk
+from oco.dsl.records import dataclass
 
 MOST_KINKS = 24
 """Kinks of one entry, at most: each is compared with each."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from inspect import Parameter, signature
 from typing import Any
@@ -15,6 +14,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.domains.combination import Combination, chosen
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]

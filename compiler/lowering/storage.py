@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 
 LARGE = 1 << 18

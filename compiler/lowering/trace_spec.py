@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 
 from oco.compiler.domains import Domain
@@ -17,6 +17,7 @@ from oco.compiler.problem.structure import Structure
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Restart
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback
 
 FLOAT = DType.FLOAT

@@ -6,7 +6,7 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,7 @@ from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Decision, Feedback, Measure, Relation, Timing
 
 Floats = np.ndarray[Any, Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
@@ -11,6 +10,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
 from oco.dsl import algebra
 from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.records import dataclass
 
 Slopes = dict[str, Expr]
 """A derivative towards each decision, by its name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from oco.compiler.problem.vectorize import LEAST, Member, Slot, as_vector, like_term_key
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 
 Ints = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ are predicted at the fixed values and one shift of all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from oco.compiler.problem.kept_values import kept_range, round_of
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.records import dataclass
 
 FORGETTING = (0.0, 0.1)
 """Least rates at which averages forget: they are of all rounds, and of some ten."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from oco.compiler.problem.calculus import dependence, gradient
 from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS, form_of, forms, is_entrywise
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, constant, walk
+from oco.dsl.records import dataclass
 
 Sizes = tuple[int, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.problem.constraint_parts import difference
 from oco.compiler.problem.feedback_delay import expected_names
@@ -15,6 +15,7 @@ from oco.compiler.problem.previous import is_known, of_previous, standing_still
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.expressions import Kind, constant, names
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from oco.dsl.enclose import enclose_node, enclosures
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Array, Expr, Index, Kind, Name, Slice, changes, constant, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 ROUNDED = 1e-9

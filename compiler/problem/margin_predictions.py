@@ -15,7 +15,7 @@ All of it is arithmetic of expressions over values that rounds leave to the next
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import gcd
 
@@ -28,6 +28,7 @@ from oco.compiler.problem.regressed_margins import ByForecast, ByLevel
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
+from oco.dsl.records import dataclass
 
 SEASONS = (7, 24, 96, 168)
 """Seasons that are tried where those of the data are unknown, in rounds: weeks of days, days of hours and of quarters, weeks of hours."""

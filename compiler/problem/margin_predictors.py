@@ -5,7 +5,6 @@ their errors at the round, and the one by the phase of a season; `regressed_marg
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -16,6 +15,7 @@ from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.build import applied, call
 from oco.dsl.expressions import Array, Expr, Name, constant
+from oco.dsl.records import dataclass
 
 LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005

@@ -23,7 +23,7 @@ most q T + (d + 1) (1 - q) are broken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from oco.compiler.problem.spread_margins import Spread
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Name, constant
+from oco.dsl.records import dataclass
 
 SPENT = 1e-9
 """Credit up to which there is none, for rounding."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.labels import Axes, entry_name
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.dsl.statements import Relation, Stream, Timing
 

@@ -17,7 +17,7 @@ orders are decided by the position as those without a lead time are by the stock
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, changes, constant, names, rewrite
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 ROUNDING = 1e-9

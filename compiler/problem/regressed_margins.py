@@ -5,7 +5,6 @@ rounds (see `margin_predictors`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -17,6 +16,7 @@ from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.expressions import Array, Expr, Name, constant
+from oco.dsl.records import dataclass
 
 CALIBRATED, STEEPEST = 0.02, 2.0
 """Least rate at which regressions on the model's own predictions forget, and their largest slope; no slope is below 0."""

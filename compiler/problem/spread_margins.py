@@ -14,7 +14,7 @@ the entries of a stream that differ by no more than noise are replaced by their 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, rewrite
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 FORGETTING = 0.01
 """Least rate of the averages of products."""

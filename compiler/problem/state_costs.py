@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -28,6 +28,7 @@ from oco.dsl.build import applied, call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite, walk
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 LEVEL, PART = "_level", "_part"

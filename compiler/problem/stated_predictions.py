@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from oco.dsl.build import applied, call
 from oco.dsl.expressions import Expr, Kind, Name, constant, rewrite
 from oco.dsl.model import Model
 from oco.dsl.predictions import forecasts_in
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Stream
 from oco.dsl.statistics import Statistic, statistic_of
 

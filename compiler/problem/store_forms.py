@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, changes, constant, names, rewrite
+from oco.dsl.records import dataclass
 from oco.dsl.text.printer import print_expr
 
 Floats = np.ndarray[Any, Any]

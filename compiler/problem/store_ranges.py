@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -29,6 +29,7 @@ from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.intervals import interval
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]

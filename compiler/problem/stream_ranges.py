@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
 from oco.dsl.expressions import Expr, Kind, constant, names
 from oco.dsl.labels import Axes
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]

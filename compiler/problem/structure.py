@@ -7,7 +7,6 @@ the atoms runs over arrays of marks, by the column `marks` of the operations, so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -20,6 +19,7 @@ from oco.compiler.problem.calculus import dependence, vector_jacobian
 from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
+from oco.dsl.records import dataclass
 
 
 class Structure(StrEnum):

@@ -9,7 +9,7 @@ of functions of single entries. Its rest r may be one, and the penalized step ta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 KINK, ROW = "_kink", "kink"

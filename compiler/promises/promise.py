@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from oco.compiler.promises.steps import Bounds, ProgramStep
+from oco.dsl.records import dataclass
 
 FAMILY = {"ogd": ("ogd", "ogd_strong"), "oeg": ("oeg",), "nested": ("nested", "nested_strong")}
 """Algorithms whose theorems are written in Lean, with the names of these: for convex losses, and for strongly convex ones."""

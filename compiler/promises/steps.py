@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.rational import Exact, NotRational
+from oco.dsl.records import dataclass
 
 Bounds = tuple[Fraction, Fraction]
 """Ends of an interval, the lower one first."""

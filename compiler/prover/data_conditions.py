@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from oco.compiler.prover.feasibility.feasible import Feasibility
 from oco.compiler.prover.measured import Rounds, covered, observed
 from oco.compiler.prover.phrasing import plural
 from oco.compiler.prover.search_budget import USUAL, SearchBudget
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

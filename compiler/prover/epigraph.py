@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -32,6 +32,7 @@ from oco.dsl.build import applied
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, names, rewrite, walk
 from oco.dsl.limits import MOST_ROW_NUMBERS
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]

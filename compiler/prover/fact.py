@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.prover.derivation import step_lines, value_text, witness_lines
 from oco.compiler.prover.types import Status, Step, Witness
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.ledger import facts_data, ledger_text
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.records import dataclass
 from oco.dsl.text.printer import print_model
 
 VERSION = 1

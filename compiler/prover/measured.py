@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import Interval, point
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 Rounds = Mapping[str, Floats]

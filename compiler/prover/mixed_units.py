@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from oco.compiler.prover.phrasing import number, say
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Constant, Expr, Kind, names, walk
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 APART = 1e6

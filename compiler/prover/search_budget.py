@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, parts
+from oco.dsl.records import dataclass
 
 STEPS = 3_000_000
 """Steps of all searches of one proof at the usual effort; the examples take at most 150,000."""

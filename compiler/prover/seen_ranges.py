@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import Interval, point
+from oco.dsl.records import dataclass
 from oco.dsl.spill import release
 
 LOOKED_AT = 4096

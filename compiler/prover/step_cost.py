@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.structure import Structure, separable_over_box
 from oco.compiler.prover.epigraph import lifted
 from oco.compiler.prover.phrasing import plural
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

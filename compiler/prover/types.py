@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 
 

@@ -10,7 +10,6 @@ So the step has the multipliers of the other rows alone, however many bounds the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -21,6 +20,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.structure import entries_alone
+from oco.dsl.records import dataclass
 
 Ints = np.ndarray[Any, Any]
 MOST_LAYERS = 16

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -38,6 +38,7 @@ from oco.compiler.problem.structure import Structure
 from oco.compiler.problem.sublevel import sublevel_rows
 from oco.compiler.proximal.penalty import nearest_step
 from oco.dsl.magnitudes import TINY
+from oco.dsl.records import dataclass
 
 MET = Tolerance(1e-9)
 """Part of the domain's size by which a row may be missed before the constraints count as impossible."""

@@ -179,8 +179,9 @@ class _Ascent:
         t, response = self.t, self.response
         t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
         enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
+        first = None if first is None else t.name("lam", first)  # before it is passed, as in the line search
         track = response.start() if first is None else response.at(first, response.start())
-        lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
+        lam = t.name("lam", t.zeros(self.Q.shape)) if first is None else first
         g = t.name("g_x", response.constraints(track[-1]))
         move = (track[-1] - response.y).map(lambda b: t.word("move", b))
         dual_value = response.c.dot(move) + response.alpha * move.squared_norm()

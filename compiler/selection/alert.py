@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from oco.compiler.selection.played_round import trace_spec
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.expressions import constant
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Feedback, Stream
 
 OTHER = "after_alarm_"

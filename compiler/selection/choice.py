@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from oco.compiler.theory.resolve import theorem_settings
 from oco.compiler.theory.theorems import Objection, Restart, Situation, UnknownFact, without_sense
 from oco.compiler.theory.unit_free import without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
+from oco.dsl.records import dataclass
 from oco.dsl.settings import SETTINGS
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean

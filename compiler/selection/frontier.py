@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from oco.compiler.selection.resolve_again import given_words
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.objective import ANY_HORIZON
 from oco.compiler.theory.theorems import Situation
+from oco.dsl.records import dataclass
 
 WEIGHTS = tuple(float(2.0**k) for k in range(-8, 9, 2))
 

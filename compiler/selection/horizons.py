@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.resolve_again import in_its_units, revised
@@ -16,6 +15,7 @@ from oco.compiler.theory.moves import promise
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
+from oco.dsl.records import dataclass
 
 LARGEST = 2**15
 """Rounds up to which guarantees are worked out; beyond, they are extrapolated as powers of T."""

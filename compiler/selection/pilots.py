@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from oco.dsl.records import dataclass
 
 WITH_PAPERS = "with the paper's constants"
 WITH_LEAST = "with those of the least guarantee"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -42,6 +42,7 @@ from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation
 from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.settings import UNITS
 
 OPEN = "free_"
@@ -256,8 +257,7 @@ class Plan:
     def free(self) -> tuple[Free, ...]:
         """Constants that the theorem leaves free and that were not given."""
         theorem, settings = self._winner.theorem, self.settings
-        free = () if theorem is None else theorem.free
-        return tuple(f for f in free if f.name in settings and not settings[f.name].given)
+        return tuple(f for f in (theorem.free if theorem else ()) if f.name in settings and not settings[f.name].given)
 
     def allows(self, numbers: Mapping[str, float]) -> bool:
         """True if the theorem holds with these numbers of its free constants, by name, in the units of the rule."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from oco.compiler.algorithms import Algorithm
 from oco.compiler.selection.modes import Mode, SettingsMode, mode_of
 from oco.compiler.theory.resolve import GivenSettings
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
 from oco.dsl.suggest import nearest

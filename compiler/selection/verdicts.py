@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,7 @@ from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Situation, Theorem
 from oco.dsl.expressions import names
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Measure, Timing
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache, partial
 from itertools import combinations
 from types import MappingProxyType
@@ -38,6 +38,7 @@ from oco.compiler.theory.resolve import GivenSettings, defaults, theorem_setting
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.records import dataclass
 
 PASSES = 2  # passes over all constants: later ones gain less than GAIN
 MOST_PAIRED = 4

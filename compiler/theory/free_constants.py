@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from oco.compiler.theory.settings import Default
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,7 @@ from oco.compiler.theory.conditions import Condition as Condition
 from oco.compiler.theory.formula_values import evaluated
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.compiler.theory.settings import parse_formula
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 _NAMES = attrgetter("name", "latex")

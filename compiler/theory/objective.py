@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,6 +18,7 @@ from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.theorems import Floats, Situation
 from oco.dsl.diagnostics import fail
+from oco.dsl.records import dataclass
 
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""

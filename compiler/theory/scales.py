@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.domains import Domain, in_units
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 

@@ -9,7 +9,6 @@ adds at most c x_last - c (c - 1) / 2 inf(change): exact for straight lines, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from oco.compiler.theory.schedule_powers import Floats, Interval, Powers, hull, plus, scaled, times, total
+from oco.dsl.records import dataclass
 
 SINGLE = 1000
 """So many rounds are stretches of their own."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -31,6 +30,7 @@ from oco.compiler.theory.formula_values import value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
 from oco.dsl.text import parser, syntax

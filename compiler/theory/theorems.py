@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -26,6 +26,7 @@ from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.dsl.statements import Measure
 
@@ -367,8 +368,7 @@ def inequalities_have(what: str, words: str, meaning: str) -> Hypothesis:
     def test(s: Situation) -> Objection | None:
         for c in s.canonical.inequalities:
             if s.entries(c.label, c.shape, what) is None:
-                key = f"constraints.{c.label}.{what}"
-                fix = way_to_bound(s.canonical, c.expr, key)
+                fix = way_to_bound(s.canonical, c.expr, f"constraints.{c.label}.{what}")
                 return Objection(f"nothing bounds {meaning} of `{c.origin}`", fix, span=c.span)
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Expr, Kind, Name, constant, names
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Cut, Relation
 
 MARGIN = 0.01

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -11,6 +10,7 @@ from oco.dsl.atoms.forms import Form
 from oco.dsl.atoms.norms import Norm
 from oco.dsl.dims import Shape
 from oco.dsl.expressions import Call, Expr
+from oco.dsl.records import dataclass
 
 
 class Curvature(StrEnum):

@@ -8,11 +8,11 @@ then `case forms.TIMES, (left, right):`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ Every function takes a stack of matrices (K, m, n); a vector is a matrix with on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.dims import Shape
 from oco.dsl.labels import axes_of, indexes_of
 from oco.dsl.model import Model
+from oco.dsl.records import dataclass
 from oco.dsl.source import Span
 from oco.dsl.statements import Let
 from oco.dsl.text import syntax

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from oco.dsl.atoms import ATOMS, forms, is_entrywise_atom
 from oco.dsl.lint.context import LintContext
+from oco.dsl.records import dataclass
 from oco.dsl.text import syntax
 
 FEWEST = 3

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 Maker = Callable[[tuple[int, ...], Any], Array]

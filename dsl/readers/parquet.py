@@ -7,11 +7,11 @@ Source: https://github.com/apache/parquet-format (parquet.thrift).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO, Any
 
 from oco.dsl.readers.quota import Quota
 from oco.dsl.readers.thrift import Compact
+from oco.dsl.records import dataclass
 
 NUMBER = 8
 CELL = 200

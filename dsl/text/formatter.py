@@ -9,9 +9,10 @@ runs stand under each other again.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from oco.dsl.diagnostics import InternalError, OcoError
+from oco.dsl.records import dataclass
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.lines import split

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from oco.dsl.atoms import ATOMS, forms
+from oco.dsl.records import dataclass
 from oco.dsl.source import Source, Span
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
@@ -15,6 +15,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl import algebra
 from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Stream
 from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.comparators.compare import compare

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Game, Played, RuleUnavailable
 from oco.evaluation.comparators.functions import OfRounds, RoundArrays
 from oco.evaluation.comparators.of_expressions import implicit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.degrees import degree
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.expressions import Call, Expr
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Game, RuleUnavailable, apart_from
 from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stream_ranges import middle
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Game
 
 Array = np.ndarray[Any, Any]

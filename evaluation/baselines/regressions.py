@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from oco.compiler.algorithms.curvature_steps import curved_through_data
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.degrees import degree
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Game, RuleUnavailable
 from oco.evaluation.comparators.functions import QuadraticRounds
 from oco.evaluation.comparators.of_expressions import functions

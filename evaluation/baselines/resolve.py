@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.dsl import algebra
 from oco.dsl.expressions import Kind, Name, names
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Stream
 from oco.evaluation.baselines.base import UNTIMED, Game, Played, RuleUnavailable, measured, stacked
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, Slice, changes, names, rewrite, walk
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 PARAMETER = "_parameter_"

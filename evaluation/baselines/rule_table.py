@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Played, SkippedRule
 from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Kind, names
+from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import MEMORY, RuleUnavailable
 from oco.evaluation.baselines.predictions import indices
 from oco.evaluation.baselines.resolve import TIMES, Resolving, repeated

@@ -10,7 +10,7 @@ the rounds before are known, as learners do; what rounds leave is that of all of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Expr, Kind, Name, rewrite, rewrite_all
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Stream
 from oco.evaluation.baselines.base import (
     UNTIMED,

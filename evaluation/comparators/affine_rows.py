@@ -4,7 +4,7 @@ of each round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from oco.compiler.problem.degrees import degree
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import ALL, OfRounds, RoundArrays
 from oco.evaluation.comparators.of_expressions import implicit
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.kkt import added
 from oco.evaluation.comparators.programs import Jet

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]

@@ -8,11 +8,12 @@ points, so that   f* >= min_X L >= L(x) - max_{u in X} <grad L(x), x - u>   for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Protocol
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.interior import Iterate, solve
 from oco.evaluation.comparators.products import applied, pulled
 from oco.evaluation.comparators.programs import Programs, Scaled, scaled

@@ -7,7 +7,6 @@ Their derivatives are those of phi, in as many variables as there are forms, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from oco.compiler.problem.calculus import dependence
 from oco.compiler.problem.degrees import degrees
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays, pick, stretches
 from oco.evaluation.comparators.structure import separable
 

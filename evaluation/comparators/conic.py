@@ -11,7 +11,7 @@ For multipliers lam >= 0, any nu, and any W_k with |W_k|_* <= tau_k in the dual 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, reduce
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.functions import OfRounds

@@ -4,12 +4,13 @@ Clarabel accepts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.prover.feasibility.solver import into_domain, solve
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.conic import ConicProgram, NormBound
 

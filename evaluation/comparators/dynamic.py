@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Estimate, unsolved

@@ -5,11 +5,11 @@ minimize v   subject to   g_m(x) / scale_m <= v,   |h_k(x)| / scale_k <= v,   x 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.products import applied

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from oco.compiler.problem.degrees import degree
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import Array, General, OfRounds, RoundArrays
 
 MANY = 1 << 22

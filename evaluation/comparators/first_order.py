@@ -11,12 +11,13 @@ Y gives the dual bound of `certificate.py`, so that nothing here has to be trust
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.region import Region
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
+from oco.dsl.records import dataclass
 from oco.dsl.spill import release
 from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 from oco.evaluation.comparators.products import applied

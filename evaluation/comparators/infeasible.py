@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.certificate import Certified, solve_certified
 from oco.evaluation.comparators.elastic import Elastic, least_violation

@@ -7,12 +7,13 @@ the batch. The result is judged by a dual bound elsewhere (`certificate.py`): no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.kkt import Newton
 from oco.evaluation.comparators.products import applied, pulled
 from oco.evaluation.comparators.programs import Jet, Programs

@@ -8,7 +8,7 @@ The multipliers of the pieces of one maximum are nonnegative and add up to tau_j
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.affine_rows import AffineRows
 from oco.evaluation.comparators.conic import ConicProgram, NormBound
 from oco.evaluation.comparators.conic_solver import Answer, Duals, certified

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.products import applied, pulled
 
 Array = np.ndarray[Any, Any]

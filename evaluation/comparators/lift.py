@@ -7,7 +7,7 @@ where it falls, so that at an optimum the new variable equals the atom.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from oco.dsl.dims import known
 from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.functions import RoundArrays
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from oco.compiler.problem.degrees import degree
 from oco.dsl.build import index
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, constant
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.composite import affine, composite
 from oco.evaluation.comparators.functions import ALL, General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.structure import separable

@@ -9,13 +9,14 @@ is an upper bound. The candidates are the best decisions of the parts, and their
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved

@@ -8,10 +8,11 @@ One batch is all rounds of a run (dynamic comparator) or a single program whose 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, DecisionBlock
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import QuadraticRounds
 
 Array = np.ndarray[Any, Any]

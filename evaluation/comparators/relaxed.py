@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.products import applied
 from oco.evaluation.comparators.programs import Jet

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved

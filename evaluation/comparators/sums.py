@@ -6,13 +6,13 @@ A batch has one member for each prefix 1..ends_b of the rounds; the whole run is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays, calls
 from oco.evaluation.comparators.of_expressions import implicit, total
 

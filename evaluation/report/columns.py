@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from oco.dsl.records import dataclass
 from oco.evaluation.numbers import number
 from oco.evaluation.sweep import Row
 

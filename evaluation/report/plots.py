@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
 from oco.dsl.labels import entry_name
+from oco.dsl.records import dataclass
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number

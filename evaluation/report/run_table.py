@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
+from oco.dsl.records import dataclass
 from oco.dsl.shown import shown_as_text
 from oco.dsl.statements import Timing
 from oco.dsl.text.printer import print_model

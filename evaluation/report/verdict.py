@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from textwrap import shorten, wrap
 from typing import Any
 
@@ -13,6 +12,7 @@ from oco.compiler.evidence.wealth import read_alarm
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.labels import MOST_NAMED
+from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.rule_table import NOTHING, RuleLine

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as Stack
 from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
+from oco.dsl.records import dataclass
 
 Array = np.ndarray[Any, Any]
 MOST_NUMBERS = 200_000  # numbers of ranges that the audit reads again: it is plain Python

@@ -8,7 +8,7 @@ arguments over the domain and every value of the streams, so `q * x + (1 - q) * 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from oco.compiler.prover.phrasing import Phrases
 from oco.compiler.prover.ranges.enclosure import Enclosure
@@ -17,6 +17,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
+from oco.dsl.records import dataclass
 
 CONVEX_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONVEX)
 CONCAVE_KINDS = (Curvature.CONSTANT, Curvature.AFFINE, Curvature.CONCAVE)

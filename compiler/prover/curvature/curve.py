@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.curvature.spectrum import SLACK, least_singular, matrix_norm
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 LARGEST = 200  # entries of all decisions up to which matrices of that size are decomposed

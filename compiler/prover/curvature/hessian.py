@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Regularity, regularity_of
 from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

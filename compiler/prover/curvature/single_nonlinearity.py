@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from oco.compiler.prover.terms.rewriting import Simplifier
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

@@ -7,7 +7,6 @@ min over X of L >= L(z) + min over X of <grad L(z), x - z>. A positive right sid
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof

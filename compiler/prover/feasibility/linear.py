@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 Step = tuple[Floats, float, Floats, Floats, Floats]

@@ -11,7 +11,6 @@ rounding. The decisions mixed are in the set up to rounding too, and then have t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -30,6 +29,7 @@ from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.magnitudes import HUGE, SMALLEST
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]

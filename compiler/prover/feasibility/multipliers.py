@@ -8,7 +8,6 @@ subject to x1 + x2 = 0 on [0, 1]^2 has the multipliers [1, infinity).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
 from oco.compiler.prover.vector import USUAL_SLOPES
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Index, Kind, Name, changes, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility

@@ -7,7 +7,6 @@ value of the streams (or at their mean), so it holds however the decision was fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
 
@@ -26,6 +25,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 Directions = dict[str, Floats]

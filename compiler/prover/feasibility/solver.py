@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario, indexed_by_data
 from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
+from oco.dsl.records import dataclass
 
 Floats = np.ndarray[Any, Any]
 PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5

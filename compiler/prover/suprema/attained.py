@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

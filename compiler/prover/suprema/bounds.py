@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from oco.compiler.prover.phrasing import number, say
@@ -23,6 +23,7 @@ from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

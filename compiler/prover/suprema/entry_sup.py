@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from oco.compiler.prover.terms.kinks import continuous, smooth
 from oco.compiler.prover.terms.leaves import Entrywise
 from oco.dsl.expressions import Constant, Expr, Name, names, walk
 from oco.dsl.intervals import Interval
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

@@ -7,7 +7,6 @@ For convex functions that never goes down (Frank & Wolfe 1956, read upwards).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import point
 from oco.dsl.magnitudes import HUGE
+from oco.dsl.records import dataclass
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext

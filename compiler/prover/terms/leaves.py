@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from oco.compiler.problem.calculus import gradient
 from oco.dsl.algebra import broadcast
@@ -14,6 +13,7 @@ from oco.dsl.atoms import is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, walk
+from oco.dsl.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "coldq": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu"),
     "coldq-expert": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu", "M", "kappa"),
     "bgd": ("eta", "delta", "r", "baseline"),
+    "response-surface": ("delta",),
     "two-point": ("eta", "delta", "r"),
     "ogd": ("eta",),
     "oeg": ("eta",),

@@ -9,7 +9,7 @@ from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.base import Played, SkippedRule, play
+from oco.evaluation.baselines.base import Played, play
 from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rules
 from oco.evaluation.baselines.values import EpsilonGreedy, SimultaneousPerturbation, sees_more
 from oco.evaluation.cost import Trade
@@ -92,11 +92,3 @@ def test_gradient_rules_tune_nothing_where_other_points_are_not_seen() -> None:
     assert all(len(r.steps) == len(r.rates) == 1 and "tuned" not in r.name for r in cheap_rules(problem))
     full = rules(canonical(oco.parse(TEXT.replace("feedback bandit\n", ""))))
     assert "projected gradient, penalty and step tuned on the first fifth" in [r.name for r in full]
-
-
-def test_rules_that_predict_data_are_left_out_where_these_are_not_seen() -> None:
-    text = FREE.replace("feedback", "subject to\n    ramp: norm2(x - prev(x)) <= 0.2   each round\nfeedback")
-    problem, data, trade = rounds(text, 12)
-    some = beside(RuleChoice.SOME, problem, data, trade)
-    assert not some.played and all(isinstance(r, SkippedRule) and "does not reveal" in r.why for r in some.left_out)
-    assert all(sees_more(r.name) for r in beside(RuleChoice.ALL, problem, data, trade).played)

@@ -31,7 +31,7 @@ from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve,
 from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
-from oco.evaluation.baselines.values import SeesMore, rules_of_values, seeing_more, sees_more
+from oco.evaluation.baselines.values import SeesMore, rules_of_values, sees_more
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
@@ -142,16 +142,10 @@ def step_rules(problem: Canonical) -> list[StepRule]:
 def _stepwise(
     which: RuleChoice, problem: Canonical, data: Data, trade: Trade, seconds: float
 ) -> list[Played | SkippedRule]:
-    chosen, full = step_rules(problem)[: 2 if which is RuleChoice.SOME else None], problem.feedback is Feedback.FULL
-    if which is RuleChoice.SOME and not full:
-        return [
-            SkippedRule(r.name, f"`feedback {problem.feedback}` does not reveal the data that it predicts")
-            for r in chosen
-        ]
+    chosen = step_rules(problem)[: 2 if which is RuleChoice.SOME else None]
     try:
         revealed = replace(problem, streams=problem.revealed)
         game = Game.of(revealed, replace(data, problem=revealed), trade, TOGETHER * seconds)
     except RuleUnavailable as reason:
         return [SkippedRule(r.name, str(reason)) for r in chosen]
-    results = play_stepwise(chosen, replace(game, problem=problem))
-    return results if full else [replace(r, name=seeing_more(r.name)) for r in results]
+    return play_stepwise(chosen, replace(game, problem=problem))

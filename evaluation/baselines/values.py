@@ -20,11 +20,6 @@ SEED = 0
 MARK = " (it sees the data)"
 
 
-def seeing_more(name: str) -> str:
-    """Name of a rule that sees more of a round than the feedback reveals."""
-    return f"{name}{MARK}"
-
-
 def sees_more(name: str) -> bool:
     """True for the name of a rule that sees more of a round than the feedback reveals."""
     return name.endswith(MARK)
@@ -39,7 +34,7 @@ class SeesMore:
     @property
     def name(self) -> str:
         """Rule in words."""
-        return seeing_more(self.rule.name)
+        return f"{self.rule.name}{MARK}"
 
     def decide(self, game: Game) -> Array:
         """Decisions of all rounds (T, n)."""

@@ -250,6 +250,9 @@ def test_powers_of_ten_change_little(name: str, world: str) -> None:
 def test_guarantees_come_back_in_the_users_units(name: str, world: str, searched: bool) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units, searched).guarantee for units in (Units(), u))
+    if name == "response-surface":  # nothing is promised of it
+        assert ours is None and theirs is None
+        return
     assert ours is not None and theirs is not None
     regret = ours.regret()
     assert theirs.regret() == (None if regret is None else u.loss * regret)

@@ -43,6 +43,7 @@ class Algorithm:
     balances      whether its rule prices equalities on average, although its theorems are about violations of each round
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     values_left   whether its rule values what a round leaves in stores for the rounds to come
+    promises      whether a theorem promises anything of it, on some model
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -72,6 +73,7 @@ class Algorithm:
     balances: bool = False
     sees_round: bool = False
     values_left: bool = False
+    promises: bool = True
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
 
     @property

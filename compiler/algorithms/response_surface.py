@@ -54,6 +54,7 @@ from oco.compiler.proximal.solvable import ask_for_it
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
+    Floats,
     Guarantee,
     Hypothesis,
     Objection,
@@ -156,13 +157,13 @@ class ResponseSurface:
 # Units of the domain.
 
 
-def _unit(d: Domain) -> np.ndarray:
+def _unit(d: Domain) -> Floats:
     """s: half the width of each entry of a box; over any other set its radius over the root of its dimension, the same for all entries."""
     if d.is_box:
         half = (d.upper - d.lower) / 2
         return np.where(half > 0, half, 1.0)
-    half = d.diameter("l2") / 2 / math.sqrt(max(1, d.dimension))
-    return np.full(d.shape, half if half > 0 else 1.0)
+    spread = d.diameter("l2") / 2 / math.sqrt(max(1, d.dimension))
+    return np.full(d.shape, spread if spread > 0 else 1.0)
 
 
 def _taken(d: Domain) -> float:
@@ -276,6 +277,7 @@ RESPONSE_SURFACE = Algorithm(
     reads=Feedback.BANDIT,
     adapts=True,
     mixes=True,
+    promises=False,
     draws=draws,
     theorems=(
         Theorem(
@@ -292,11 +294,11 @@ RESPONSE_SURFACE = Algorithm(
             positive=("delta",),
             guarantee=_guarantee,
             withholds=_withholds,
-            rates={"static regret": "T", "dynamic regret": "T"},
+            rates={},
             checks=_checks,
         ),
     ),
-    cost="a regression on the entries of the decision for each of five models",
+    cost="one projection, and five regressions on the entries of the decision",
     cost_rank=2,
     symbols={
         "y": "the decision before its perturbation",

@@ -46,7 +46,7 @@ class Literal:
         self.models = [
             {
                 "theta": np.zeros(m),
-                "P": np.diag([rs.LEVEL**2, *[steep**2] * self.d, rs.BEND**2]),
+                "P": np.diag([rs.LEVEL**2, *[steep**2] * self.d, rs.CURVATURE**2]),
                 "Q": np.diag([level**2, *[own**2] * (m - 1)]),
                 "own": own,
                 "variance": 0.0,
@@ -122,7 +122,7 @@ def test_the_model_without_drift_is_bayes_rule_for_all_values_at_once() -> None:
     for row, value in zip(z, values):
         own.observe(row, value, lambda v, delta: np.zeros(d))
     phi = np.column_stack([np.ones(n), z, (z * z).sum(axis=1)])
-    prior = np.diag(1 / np.array([rs.LEVEL**2, *[rs.MODELS[1][2] ** 2] * d, rs.BEND**2]))
+    prior = np.diag(1 / np.array([rs.LEVEL**2, *[rs.MODELS[1][2] ** 2] * d, rs.CURVATURE**2]))
     first = np.array([values[0], 0, 0, 0])
     precision = prior + phi.T @ phi
     np.testing.assert_allclose(

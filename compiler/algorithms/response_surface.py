@@ -3,11 +3,11 @@
 Estimates of a gradient from one value (`flaxman2005`) have a variance of d^2 |f|^2 / delta^2, and each serves one step. Here all values
 so far are regressed on the decisions that they came of, in units z = (x - x_1) / s, s half the width of an entry of a box:
 
-    f_t(x_t) = level_t + <slope_t, z_t> + bend_t |z_t|^2 + noise,      theta_t = theta_{t-1} + drift.
+    f_t(x_t) = level_t + <slope_t, z_t> + curvature_t |z_t|^2 + noise,      theta_t = theta_{t-1} + drift.
 
 Models k = 1..K differ in how much they take theta to drift in a round, and in how steep it may be at first, in units of the noise
 (`MODELS`). Each is a dynamic linear model whose mean theta and covariance sigma^2 P follow by Kalman's filter (West & Harrison 1997,
-chapter 4), the first one without drift: ridge regression. With phi = (1, z, |z|^2), Q the variances of the drift,
+chapter 4), two of them without drift: ridge regression. With phi = (1, z, |z|^2), Q the variances of the drift,
 
     R = P + Q,   V = 1 + <phi, R phi>,   e = f_t(x_t) - <theta, phi>,   theta <- theta + R phi e / V,   P <- R - R phi phi' R / V,
 
@@ -19,9 +19,9 @@ ones most (Harrison & Stevens 1976, with logarithms that are forgotten as in Raf
 Values judge models without being played for, as every model foresees the value of what was played.
 
 Decision. y is the point of the domain that is nearest, in z, to -slope / h: the minimizer of <slope, z> + h |z|^2 / 2 there, with the
-weighted means of the models and h = max(2 bend, sigma min(1, sqrt(P_bend))): as long as a bend is not known it is taken for one of the
-noise's size. x = y + delta s u for a random u on the unit sphere. Exploring costs h delta^2 / 2 a round and after n rounds teaches the
-slope up to a variance of d sigma^2 / (n delta^2) an entry, which costs d^2 sigma^2 / (2 h n delta^2). With
+weighted means of the models and h = max(2 curvature, sigma min(1, sqrt(P_curvature))): until it is known the curvature is taken for one of
+the noise's size. x = y + delta s u for a random u on the unit sphere. Exploring costs h delta^2 / 2 a round and after n rounds teaches
+the slope up to a variance of d sigma^2 / (n delta^2) an entry, which costs d^2 sigma^2 / (2 h n delta^2). With
 delta^2 = c sigma d / (h sqrt(n)) the sums over T rounds are c d sigma sqrt(T) and d sigma sqrt(T) / (2 c) to the first order, least
 together for c = 1/sqrt(2), and all but flat down to c = 1/2, which risks less:
 
@@ -68,9 +68,9 @@ from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Feedback, Measure
 
 MODELS = ((0.0, 0.0, 0.3), (0.0, 0.0, 2.0), (0.1, 0.01, 2.0), (0.3, 0.03, 2.0), (0.5, 0.1, 2.0))
-"""Standard deviations, in units of the noise: of the drift of the level, of slope and bend in a round, and of the slope at first."""
-BEND, LEVEL = 2.0, 100.0
-"""Standard deviations of the bend and of the level at first, in units of the noise."""
+"""Standard deviations, in units of the noise: of the drift of the level, of slope and curvature in a round, and of the slope at first."""
+CURVATURE, LEVEL = 2.0, 100.0
+"""Standard deviations of the curvature and of the level at first, in units of the noise."""
 KEPT, MEMORY = 0.99, 200.0
 """Share of the logarithms of likelihoods that stays each round, and rounds of which the noise is the mean."""
 LARGEST = 0.3
@@ -85,7 +85,7 @@ class ResponseSurface:
     def init(self, p: Problem, start: Point) -> State:
         t, K, m = p.tracer, len(MODELS), 2 + p.spec.canonical.size
         delta = t.lift(1.0) * p.setting("delta") * _room(p)
-        first = np.stack([np.diag([LEVEL**2, *[steep**2] * (m - 2), BEND**2]) for _, _, steep in MODELS])
+        first = np.stack([np.diag([LEVEL**2, *[steep**2] * (m - 2), CURVATURE**2]) for _, _, steep in MODELS])
         return {
             "y": _into_shrunk(p, start, delta),
             "origin": start,
@@ -112,7 +112,7 @@ class ResponseSurface:
         unsure = t.minimum(t.sqrt(t.maximum(regressed["P"][:, m - 1, m - 1], 0.0)), 1.0)
         slope, least = _blocks(p, theta), t.maximum(w @ (own_noise * unsure), TINY)
         h = t.name("h", t.maximum(2.0 * theta[m - 1], least))
-        p.note("what exploring costs: the bend, and the slope where the boundary holds the decision")
+        p.note("what exploring costs: the curvature, and the slope where the boundary holds the decision")
         at_y = slope + h * _over(p, point(state, "y") - origin)
         d = float(max(1, dimension(p.spec.domains)))
         cost = h + 2.0 * t.sqrt(at_y.squared_norm()) / math.sqrt(d)
@@ -201,7 +201,7 @@ def _flat(p: Problem, z: Point) -> Value:
 
 
 def _blocks(p: Problem, theta: Value) -> Point:
-    """Slope of a model, without its level and its bend."""
+    """Slope of a model, without its level and its curvature."""
     ends = np.cumsum([1, *(d.size for d in p.spec.domains)])
     own = zip(p.spec.domains, ends[:-1], ends[1:], strict=True)
     return Point(tuple(d.shaped(p.tracer, theta[int(a) : int(b)]) for d, a, b in own))
@@ -304,7 +304,7 @@ RESPONSE_SURFACE = Algorithm(
         "y": "the decision before its perturbation",
         "origin": "the first decision, from which models count",
         "delta": "size of the perturbation, in half-widths of the domain",
-        "theta": "level, slope and bend of the loss as each model has them",
+        "theta": "level, slope and curvature of the loss as each model has them",
         "P": "their covariances, in units of the noise",
         "variance": "variance of the noise of each model",
         "l": "logarithms of the likelihoods of the values that came",

@@ -25,6 +25,7 @@ from oco.compiler.selection.verdicts import Applicability, Informativeness, Verd
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.dsl.records import dataclass
+from oco.dsl.statements import Feedback
 from oco.overflow_check import MOST_NUMBERS
 from oco.plan import Plan
 
@@ -83,10 +84,12 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
     drawn and a constraint on average changes from round to round.
 
     Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints pilot runs decide if another one is
-    clearly better.
+    clearly better, but where values are all that is seen it goes first: estimates of gradients from single values lose to holding a decision,
+    whatever is promised of them.
     """
-    as_on_data = data is not None or is_drawn_on_average(choice.situation.canonical)
-    if not choice.situation.constraints or not (as_on_data or choice.vacuous):
+    s = choice.situation
+    as_on_data = data is not None or choice.vacuous or is_drawn_on_average(s.canonical)
+    if not (as_on_data if s.constraints else s.canonical.feedback is Feedback.BANDIT):
         return None
     return next((choice.searched(v) for v in choice.usable if v.algorithm.mixes), None)
 
@@ -99,7 +102,9 @@ def _priced(choice: Choice) -> bool:
 def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
     price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in slopes that come"
-    weighs = f"weighs rules as the rounds come, by {price}"
+    rules = "rules" if choice.situation.constraints else "models of the loss"
+    price = price if choice.situation.constraints else "the values that they foresaw"
+    weighs = f"weighs {rules} as the rounds come, by {price}"
     others = [x for x in choice.verdicts if x.name != v.name]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:
@@ -208,7 +213,7 @@ def explained(
         problem = problem_for(model, data, seed)
         seen = rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
-    if not _tried(choice, choice.usable, data):
+    if not _tried(choice, choice.usable, data) and _mixture(choice, data) is None:
         return choice
     plan = Plan.of(plan_of(choice, problem, kind))
     return plan.choice if plan.mode is Mode.PAPER else piloted(plan, data, seed, settings is None, seconds).choice

@@ -15,6 +15,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "coldq-expert": ("alpha", "eta", "gamma", "epsilon", "V_x", "mu", "M", "kappa"),
     "bgd": ("eta", "delta", "r", "baseline"),
     "tsallis-inf": ("c", "least", "range"),
+    "response-surface": ("delta",),
     "two-point": ("eta", "delta", "r"),
     "ogd": ("eta",),
     "oeg": ("eta",),

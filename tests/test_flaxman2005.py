@@ -124,7 +124,8 @@ def test_models_without_a_learner_before_have_one() -> None:
         "model m\nhorizon T = 99\ndecision x[2] in ball(1)\nstream a[2] in [0, 1]\nminimize a @ x\n"
         "measure dynamic regret\nfeedback bandit\n",
     ):
-        assert oco.compile(oco.parse(text)).algorithm == "bgd"
+        assert oco.compile(oco.parse(text)).algorithm == "response-surface"
+        assert oco.compile(oco.parse(text), "bgd").guarantee is not None
 
 
 def test_a_point_leaves_no_room_for_perturbations_and_none_for_regret() -> None:

@@ -128,6 +128,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "ofw-tvc": ("each round",),
     "scofw-tvc": ("curved",),
     "bgd": ("free bandit", "free bandit, simplex"),
+    "response-surface": ("free bandit", "free bandit, simplex"),
     "two-point": ("free, two points", "free simplex, two points"),
     "bfw-tvc": ("bandit",),
     "scbfw-tvc": ("bandit curved",),
@@ -252,6 +253,9 @@ def test_powers_of_ten_change_little(name: str, world: str) -> None:
 def test_guarantees_come_back_in_the_users_units(name: str, world: str, searched: bool) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units, searched).guarantee for units in (Units(), u))
+    if name == "response-surface":  # nothing is promised of it
+        assert ours is None and theirs is None
+        return
     assert ours is not None and theirs is not None
     regret = ours.regret()
     assert theirs.regret() == (None if regret is None else u.loss * regret)
@@ -323,6 +327,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str, searched: bo
             "ofw",
             "pfs",
             "bgd",
+            "response-surface",
             "two-point",
             "nested",
             "sinha-vaze",

@@ -44,7 +44,7 @@ def page_of(algorithm: Algorithm) -> str:
         *_rule(algorithm, plan),
         *_theorems(algorithm),
     ]
-    if plan is not None:
+    if plan is not None and plan[2].guarantee is not None:
         parts += [*_constants(plan[2].guarantee), *_run(algorithm, plan)]
     parts += _errata(algorithm)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -52,10 +52,7 @@ def page_of(algorithm: Algorithm) -> str:
 
 def index() -> str:
     """Page that lists the algorithms with their theorems' rates."""
-    rows = [
-        f"| [`{a.name}`]({a.name}.md) | {a.title} | {a.cite} | {'; '.join(_rates(t) for t in a.theorems)} |"
-        for a in ALGORITHMS
-    ]
+    rows = [f"| [`{a.name}`]({a.name}.md) | {a.title} | {a.cite} | {_promises(a)} |" for a in ALGORITHMS]
     table = ["| algorithm | what it is | paper | promises |", "| --- | --- | --- | --- |", *rows]
     missing = "\n".join(f"* `{name}`: {reason}" for name, reason in LEFT_OUT.items())
     return "\n\n".join(
@@ -73,7 +70,7 @@ def index() -> str:
 
 
 def _model_for(algorithm: Algorithm) -> Model | None:
-    """First of the small models of `benchmarks/guarantees` on which a theorem of the algorithm speaks."""
+    """First of the small models of `benchmarks/guarantees` on which a theorem of the algorithm speaks, or on which it is at home."""
     for shape in SHAPES:
         for text in texts(shape, ROUNDS):
             try:
@@ -82,7 +79,8 @@ def _model_for(algorithm: Algorithm) -> Model | None:
                     plan = oco.compile(oco.parse(text), algorithm.name, settings="paper")
             except oco.OcoError:
                 continue
-            if plan.guarantee is not None:
+            winner = plan.choice.winner
+            if plan.guarantee is not None or (not algorithm.promises and winner is not None and not winner.objections):
                 return shape, text, plan
     return None
 
@@ -169,8 +167,15 @@ def _theorems(algorithm: Algorithm) -> list[str]:
     for theorem in algorithm.theorems:
         words = "\n".join(f"* {_marked(h.words)}" for h in theorem.hypotheses)
         mean = " in expectation" if theorem.expected else ""
-        parts += [f"### {theorem.name}", f"Promises{mean} {_rates(theorem)}, where", words]
+        says = (
+            f"Promises{mean} {_rates(theorem)}, where" if algorithm.promises else "Promises nothing, and asks for this:"
+        )
+        parts += [f"### {theorem.name}", says, words]
     return parts
+
+
+def _promises(algorithm: Algorithm) -> str:
+    return "; ".join(_rates(t) for t in algorithm.theorems) if algorithm.promises else "nothing"
 
 
 def _rates(theorem: Theorem) -> str:

@@ -57,9 +57,16 @@ def algorithms() -> dict[str, Word]:
         promises = [
             f"* {t.name}: " + ", ".join(f"{measure} O({rate})" for measure, rate in t.rates.items())
             for t in row.theorems
+            if t.rates
         ]
         title = row.title[:1].upper() + row.title[1:]
-        text = "\n".join([f"{title} ({row.cite}). A round costs {row.cost}.", "", *dict.fromkeys(promises)])
+        text = "\n".join(
+            [
+                f"{title} ({row.cite}). A round costs {row.cost}.",
+                "",
+                *(dict.fromkeys(promises) or ["* nothing is promised of it"]),
+            ]
+        )
         words[row.name] = Word(row.name, "algorithm", f"using {row.name}", text, SETTINGS.get(row.name, ()))
     return words
 

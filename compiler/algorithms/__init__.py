@@ -17,6 +17,7 @@ from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
 from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.rakhlin_sridharan2013 import OPTIMISTIC
+from oco.compiler.algorithms.response_surface import RESPONSE_SURFACE
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
 from oco.compiler.algorithms.supantha_sinha2026 import DISTANCE_PENALTY
 from oco.compiler.algorithms.vaze_sinha2025 import NESTED
@@ -43,6 +44,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     SCBFW_TVC,
     BGD,
     TSALLIS_INF,
+    RESPONSE_SURFACE,
     TWO_POINT,
     OGD,
     OEG,

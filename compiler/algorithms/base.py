@@ -45,6 +45,7 @@ class Algorithm:
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     values_left   whether its rule values what a round leaves in stores for the rounds to come
     reads_draws   whether its rule reads the loss of the extreme point that was drawn in the place of its decision
+    promises      whether a theorem promises anything of it, on some model
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -74,6 +75,7 @@ class Algorithm:
     balances: bool = False
     sees_round: bool = False
     values_left: bool = False
+    promises: bool = True
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
     reads_draws: bool = False
 

@@ -62,9 +62,16 @@ class Gradients(ABC):
     rates  numbers that the weights of constraints are multiplied with, to choose from
     """
 
-    name: ClassVar[str]
+    words: ClassVar[tuple[str, str]]
+    """Rule in words, and the numbers that it chooses on the first rounds where there are several."""
     steps: Sequence[float] = STEP_FACTORS
     rates: Sequence[float] = RATES
+
+    @property
+    def name(self) -> str:
+        """Rule in words."""
+        head, numbers = self.words
+        return f"{head}{numbers} tuned on the first fifth" if len(self.steps) * len(self.rates) > 1 else head
 
     @abstractmethod
     def weights(self, choices: Choices, g: Array, h: Array, prices: Array) -> Array:
@@ -119,7 +126,7 @@ class Gradients(ABC):
 class FixedPenalty(Gradients):
     """Weights are prices of the trade times a number, where a constraint is broken."""
 
-    name = "projected gradient, penalty and step tuned on the first fifth"
+    words = "projected gradient", ", penalty and step"
 
     def weights(self, choices: Choices, g: Array, h: Array, prices: Array) -> Array:
         """Penalties (K, N + M)."""
@@ -130,7 +137,7 @@ class FixedPenalty(Gradients):
 class DualAscent(Gradients):
     """Weights are multipliers, which move by the constraints' values in units of the largest seen."""
 
-    name = "gradient on the Lagrangian with dual ascent, steps tuned on the first fifth"
+    words = "gradient on the Lagrangian with dual ascent", ", steps"
 
     def weights(self, choices: Choices, g: Array, h: Array, prices: Array) -> Array:
         """Multipliers (K, N + M) after the round."""

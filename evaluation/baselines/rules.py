@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
+from oco.dsl.statements import Feedback
 from oco.evaluation.baselines.base import (
     SECONDS,
     DecisionRule,
@@ -31,6 +32,7 @@ from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve,
 from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
+from oco.evaluation.baselines.values import SeesMore, rules_of_values, sees_more
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
@@ -50,7 +52,21 @@ class RuleChoice(StrEnum):
 
 
 def rules(problem: Canonical) -> list[DecisionRule]:
-    """All rules that are made for such a problem."""
+    """All rules that are made for such a problem, those first that see no more than its feedback reveals."""
+    if problem.feedback is Feedback.FULL:
+        return informed_rules(problem)
+    return [*playable_rules(problem), *(SeesMore(rule) for rule in informed_rules(problem))]
+
+
+def playable_rules(problem: Canonical) -> list[DecisionRule]:
+    """Rules that see what less than full feedback reveals: values where nothing else is, or the slopes at the decision."""
+    if problem.feedback is Feedback.GRADIENT:
+        return [FixedPenalty((1.0,), (1.0,)), *([DualAscent((1.0,), (1.0,))] if problem.constraints else [])]
+    return rules_of_values()
+
+
+def informed_rules(problem: Canonical) -> list[DecisionRule]:
+    """All rules that are made for such a problem where the data of a round are seen after it."""
     stated = stated_in_constraints(problem)
     constrained = bool(problem.inequalities)
     predictors = PREDICTORS if unstated(problem) else (Stated(),)
@@ -72,7 +88,11 @@ def rules(problem: Canonical) -> list[DecisionRule]:
 
 
 def cheap_rules(problem: Canonical) -> list[DecisionRule]:
-    """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
+    """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round; of less than full feedback all that are
+    playable.
+    """
+    if problem.feedback is not Feedback.FULL:
+        return playable_rules(problem)
     if wealth(problem) is not None:
         return list(portfolio_rules(problem))[::3]
     if of_regression := regression_rules(problem):
@@ -98,7 +118,7 @@ def beside(
 ) -> Beside:
     """Play rules over the data; `seconds` are for each of them by the model of costs, so that the same rules are played on every
     machine, for `TOGETHER` where all are played side by side. They are
-    ordered by what they cost from the round `start` (from 0) on.
+    ordered by what they cost from the round `start` (from 0) on, those last that see more than the feedback reveals.
     """
     allowed = seconds or (CHEAP_SECONDS if which is RuleChoice.SOME else SECONDS)
     results: list[Played | SkippedRule] = []
@@ -113,7 +133,7 @@ def beside(
         chosen = cheap_rules(problem) if which is RuleChoice.SOME else rules(problem)
         results = [play(rule, problem, data, trade, allowed) for rule in chosen]
     played = [r.after(start) for r in results if isinstance(r, Played)]
-    order = sorted(played, key=lambda r: trade.score(r)[2])
+    order = sorted(played, key=lambda r: (sees_more(r.name), trade.score(r)[2]))
     return Beside(tuple(order), tuple(r for r in results if isinstance(r, SkippedRule)), trade)
 
 

@@ -51,6 +51,7 @@ ALGORITHMS = (
     "projection-free",
     "bfw-tvc",
     "bgd",
+    "response-surface",
     "two-point",
     "ofw-tvc",
     "recoo",

@@ -84,8 +84,8 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
     drawn and a constraint on average changes from round to round.
 
     Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints pilot runs decide if another one is
-    clearly better, but where values are all that is seen it goes first: estimates of gradients from single values lose to holding a decision,
-    whatever is promised of them.
+    clearly better, but where values are all that is seen it goes first: estimates of gradients from single values lose to holding a
+    decision, whatever is promised of them.
     """
     s = choice.situation
     as_on_data = data is not None or choice.vacuous or is_drawn_on_average(s.canonical)

@@ -68,6 +68,8 @@ REGIONS = {
         lambda x: np.maximum(np.abs(x.sum(axis=-1) - 1), -x.min(axis=-1)),
     ),
 }
+ARMS = "arms"
+REGIONS[ARMS] = replace(REGIONS["simplex"], text="simplex rounded")
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,7 @@ WORLDS = (
     World("ball", "quadratic", PREDICTED),
     World("box", "linear", BUDGET),
     World("simplex", "linear", BUDGET),
+    World(ARMS, "linear", "free"),
     World("box", "linear", "random on average", independent=True),
     World("ball", "quadratic", "random on average", independent=True),
 )
@@ -353,12 +356,13 @@ def lives(
     """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of each of its methods.
 
     A world of independent losses, or without a number of rounds, counts where that makes another theorem apply, which is not one that
-    begins another anew; one with a prediction or a budget where there is no other.
+    begins another anew; one with a prediction, a budget or arms where there is no other.
     """
     found = []
     for settings in VARIANTS.get(algorithm, ((),)) if variants else ((),):
         for world in worlds:
-            if world.constraint in (PREDICTED, BUDGET) and any(life.world.constraint != BUDGET for life, _ in found):
+            last = world.constraint in (PREDICTED, BUDGET) or world.region == ARMS
+            if last and any(life.world.constraint != BUDGET for life, _ in found):
                 continue
             plan = plan_in(algorithm, world, rounds, settings)
             plain = replace(world, independent=False, endless=False)
@@ -372,12 +376,13 @@ def lives(
 
 def covering(found: list[tuple[Life, Plan]]) -> list[tuple[Life, Plan]]:
     """Lives with each of a method's theorems, with a constraint and without; constraints and regions take turns."""
-    kinds, regions, first = list(CONSTRAINTS), list(REGIONS), len(found[0][0].algorithm)
+    kinds, first = list(CONSTRAINTS), len(found[0][0].algorithm)
+    regions = {region: k for k, region in enumerate(r for r in REGIONS if r != ARMS)} | {ARMS: 0}
 
     def turn(k: int) -> tuple[int, int]:
         world = found[k][0].world
         kind = kinds.index(world.constraint)
-        return (kind - first) % len(kinds), (regions.index(world.region) - kind - first) % len(regions)
+        return (kind - first) % len(kinds), (regions[world.region] - kind - first) % (len(regions) - 1)
 
     seen, kept = set[tuple[str, ...]](), []
     for k in sorted(range(len(found)), key=turn):

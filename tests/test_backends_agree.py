@@ -44,6 +44,8 @@ FIXED = HEAD + "minimize a @ x\nsubject to\n    cap: sum_squares(x) + x[0] <= 0.
 MODELS = {
     "in_a_ball": UNCONSTRAINED.format(name="in_a_ball", domain="ball(1)"),
     "two_points": UNCONSTRAINED.format(name="two_points", domain="ball(1)") + "feedback two_point\n",
+    "blind": UNCONSTRAINED.format(name="blind", domain="ball(1)") + "feedback bandit\n",
+    "arms": HEAD.format(name="arms", domain="simplex rounded") + "minimize a @ x\nfeedback bandit\n",
     "predicted": UNCONSTRAINED.format(name="predicted", domain="box(0, 1)") + "predict a = last(a)\n",
     "on_a_simplex": UNCONSTRAINED.format(name="on_a_simplex", domain="simplex"),
     "fixed_cap": FIXED.format(name="fixed_cap", domain="box(0, 1)"),

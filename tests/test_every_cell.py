@@ -130,8 +130,8 @@ def test_what_nothing_satisfies_is_refused_in_every_cell(feedback: str, measure:
 
 
 def test_bandit_learning_over_a_point_has_nothing_to_lose() -> None:
-    for scene in (("point", "none", ""), ("point", "average", "")):
-        plan = oco.compile(model_of(scene, "bandit", "static"))
+    for scene, algorithm in ((("point", "none", ""), "bgd"), (("point", "average", ""), None)):
+        plan = oco.compile(model_of(scene, "bandit", "static"), algorithm)
         assert plan.guarantee is not None and plan.guarantee.regret() == 0
         trace = plan.run({"c": np.random.default_rng(0).uniform(-1, 1, (T, 2))})
         assert np.array_equal(trace.decisions, np.ones((T, 2)))

@@ -127,6 +127,7 @@ MODELS = (
     "minimize sum_squares(x - c)\n",
     "predict c = last(c)\nminimize c @ x\n",
     "minimize c @ x\nfeedback two_point\n",
+    "minimize c @ x\nfeedback bandit\n",
     "context v[2] in [-1, 1]\nminimize v @ x\nsubject to\n    g: sum(x) + 2 <= 30 in total\n",
 )
 VARYING = (("0.5 * sqrt(t)", "= 20"), ("0.5 * sqrt(t)", "unknown"), ("0.1 * sqrt(T)", "unknown"))
@@ -144,7 +145,10 @@ def test_any_setting_may_be_a_formula_that_varies(algorithm: str, every: bool) -
             assert error.code.startswith("OCO7"), error
             return False
 
-    model = next(m for m in MODELS if traced(HEAD.format(horizon="= 20") + m, {}))
+    head, models = HEAD, MODELS
+    if algorithm == "tsallis-inf":
+        head, models = HEAD.replace("box(-1, 1)", "simplex rounded"), ("minimize c @ x\nfeedback bandit\n",)
+    model = next(m for m in models if traced(head.format(horizon="= 20") + m, {}))
     for k, setting in enumerate(s for s in SETTINGS[algorithm] if s not in WORD_SETTINGS):
         for formula, horizon in VARYING if every else VARYING[k % 3 :][:1]:
-            traced(HEAD.format(horizon=horizon) + model, {setting: formula})
+            traced(head.format(horizon=horizon) + model, {setting: formula})

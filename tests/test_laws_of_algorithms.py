@@ -141,6 +141,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
     "one linear minimisation": ("lmo", 1),
     "one linear minimisation, in the mean over a block": ("lmo", 1),
     "T^(1/2) linear minimisations and gradients": ("lmo", "K"),
+    "a few passes over the arms": ("mirror", 0),
     "one projection": ("mirror", 1),
     "two projections": ("mirror", 2),
     "one mirror step": ("mirror", 1),

@@ -103,6 +103,7 @@ def test_each_warning_is_told_once_and_logged(text: str, caplog: pytest.LogCaptu
     told: list[str] = []
     learner = plan_of(text).learner(backend="numpy", on_out_of_bounds="clip")
     learner.notify(on_warning=told.append)
+    caplog.clear()
     with caplog.at_level(logging.WARNING, logger="oco"):
         for _ in range(2):
             learner.decide()

@@ -154,7 +154,9 @@ CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
 
 def test_every_algorithm_has_a_home() -> None:
-    assert {name.split()[0] for name in HOMES} == {a.name for a in ALGORITHMS}
+    assert {name.split()[0] for name in HOMES} == {a.name for a in ALGORITHMS} - {
+        "tsallis-inf"
+    }  # arms are 0 and 1 in every unit
     oracles = {name.split()[1] for name in HOMES if name.startswith("projection-free ")}
     assert oracles == set(WORD_SETTINGS["oracle"])
 

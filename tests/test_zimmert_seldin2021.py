@@ -63,7 +63,7 @@ def test_it_is_chosen_for_arms_and_for_nothing_else() -> None:
         oco.compile(oco.parse(TEXT.replace("simplex rounded", "{0, 1}")))
     with pytest.raises(oco.OcoError, match="not linear"):
         oco.compile(oco.parse(TEXT.replace("reward @ p", "reward @ p - sum_squares(p)")))
-    with pytest.raises(oco.OcoError, match="arms that are drawn"):
+    with pytest.raises(oco.OcoError, match="one of several arms"):
         oco.compile(oco.parse(TEXT.replace(" rounded", "")), algorithm="tsallis-inf")
 
 

@@ -83,6 +83,11 @@ stream a[2] in [-1, 1]
 feedback two_point
 minimize sum_squares(x - a)
 """,
+    "arms": """decision x[3] in simplex rounded
+stream c[3] in [-1, 1]
+feedback bandit
+minimize c @ x
+""",
     "bandit, ball, quadratic": """decision x[2] in ball(1)
 stream a[2] in [-1, 1]
 feedback bandit

@@ -48,7 +48,7 @@ from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.lowering.rule import State, array, joined, point
 from oco.compiler.lowering.significance import significant
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.norm_step import NormStep
@@ -80,7 +80,7 @@ class OnlineNewton:
     def init(self, p: Problem, start: Point) -> State:
         t, d = p.tracer, p.spec.canonical.size
         curved = {CURVATURE: t.lift(0.0)} if _by_curvature(p.spec.canonical) else {}
-        return {"x": start, "A": t.zeros((d, d)), "S": t.lift(0.0), "M": t.lift(0.0), **curved}
+        return joined({"x": start, "A": t.zeros((d, d)), "S": t.lift(0.0), "M": t.lift(0.0)}, curved)
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")

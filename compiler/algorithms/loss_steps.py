@@ -107,7 +107,7 @@ def points_at_start(p: Problem, start: Point) -> State:
     if not count:
         return {}
     if not over_simplex(canonical, is_curved(p)):
-        return {POINTS: repeated(t, start, count), **steps_at_start(p)}
+        return joined({POINTS: repeated(t, start, count)}, steps_at_start(p))
     newton = {OUTER: t.zeros((d, d)), TARGET: t.zeros((d,))} if _takes_newton(canonical) else {}
     return joined({POINTS: repeated(t, start, count)}, newton)
 

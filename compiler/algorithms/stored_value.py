@@ -120,9 +120,9 @@ class StoredValue:
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
             KINKS: zeros((KNOTS, m)),
-            **({BESIDE: zeros((m,)), USUAL: zeros((m,))} if self.coupled else {}),
         }
-        return joined(costs, known, own)
+        coupled = {BESIDE: zeros((m,)), USUAL: zeros((m,))} if self.coupled else {}
+        return joined(costs, known, own, coupled)
 
     def viewed(self, state: State) -> Problem:
         """View of the round whose loss is less the value of what is left."""

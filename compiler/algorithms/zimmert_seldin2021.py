@@ -23,17 +23,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.algorithms.classic import NO_CONSTRAINTS, ONE_SIMPLEX
+from oco.compiler.algorithms.classic import NO_CONSTRAINTS
 from oco.compiler.algorithms.common import ROUNDS
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.whole_decisions import has_arms
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
     Guarantee,
+    Hypothesis,
+    Objection,
     Quantity,
     Situation,
     Theorem,
@@ -83,7 +86,7 @@ class TsallisInf:
         p.note("estimates of the losses, of reduced variance")
         L, eta, shape = array(state, "L"), self._rate(p), (p.spec.canonical.size,)
         probability, arm = t.reshape(x.blocks[0], shape), t.reshape(drawn, shape)
-        loss = (p.loss(x) - p.setting("least")) / p.setting("range")
+        loss = (p.loss(p.units.inward(Point((drawn,)))) - p.setting("least")) / p.setting("range")
         middle = t.name("b", t.where(probability >= eta * eta, 0.5, 0.0))
         L = L + middle + arm * (loss - middle) / t.maximum(probability, TINY)
         return {"L": L - t.min(L)}
@@ -116,6 +119,14 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     return Guarantee("Zimmert & Seldin 2021, Theorem 1, with the constants of this module", s.horizon, bound)
 
 
+def _has_arms(s: Situation) -> Objection | None:
+    if has_arms(s.canonical.blocks):
+        return None
+    return Objection("it draws one of several arms", "write `decision x[n] in simplex rounded`")
+
+
+ARMS = Hypothesis("An entry of one decision in a simplex is drawn: an arm.", _has_arms)
+
 TSALLIS_INF = Algorithm(
     name="tsallis-inf",
     title="bandits with arms",
@@ -123,6 +134,7 @@ TSALLIS_INF = Algorithm(
     rule=TsallisInf,
     reads=Feedback.BANDIT,
     reads_draws=True,
+    requirements=(ARMS,),
     theorems=(
         Theorem(
             name="Theorem 1",
@@ -130,7 +142,6 @@ TSALLIS_INF = Algorithm(
             expected=True,
             hypotheses=(
                 NO_CONSTRAINTS,
-                ONE_SIMPLEX,
                 fact_is_known("loss.bound", "The losses are bounded.", "the size of the loss"),
             ),
             settings=_settings,

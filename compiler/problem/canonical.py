@@ -38,7 +38,7 @@ from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
 from oco.compiler.problem.totals import timed, with_free_decision
-from oco.compiler.problem.whole_decisions import REMARK, check_rounded, draws_alone
+from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, names
@@ -117,11 +117,6 @@ class Canonical:
     def feedback(self) -> Feedback:
         """Feedback that a round reveals."""
         return self.model.feedback
-
-    @property
-    def draws_alone(self) -> bool:
-        """True for a bandit with arms, of which the loss of the drawn one is all that is seen."""
-        return draws_alone(self.blocks, self.feedback)
 
     @property
     def learner_rounds(self) -> int | None:

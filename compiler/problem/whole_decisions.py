@@ -29,17 +29,16 @@ def check_rounded(
             raise _refused(b, why, f"state a linear loss, or {WHOLE}", objective.span)
         for c in constraints:
             _check_constraint(b, c, feedback)
-        if feedback.gives_values_alone and not draws_alone(blocks, feedback):
+        if feedback.gives_values_alone and not (feedback is Feedback.BANDIT and has_arms(blocks)):
             why = f"{feedback} feedback reveals the loss of the draw alone"
             raise _refused(
                 b, why, "write `feedback gradient`, or choose one of several arms by `simplex rounded`", b.span
             )
 
 
-def draws_alone(blocks: Sequence[DecisionBlock], feedback: Feedback) -> bool:
-    """True for a bandit with arms: one entry of a single decision is drawn, and its loss is all that is seen."""
-    arms = len(blocks) == 1 and blocks[0].rounded and blocks[0].domain.is_simplex
-    return arms and feedback is Feedback.BANDIT
+def has_arms(blocks: Sequence[DecisionBlock]) -> bool:
+    """True where one entry of a single decision is drawn: an arm of a bandit."""
+    return len(blocks) == 1 and blocks[0].rounded and blocks[0].domain.is_simplex
 
 
 def _check_constraint(b: DecisionBlock, c: Inequality | Equality, feedback: Feedback) -> None:

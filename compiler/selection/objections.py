@@ -8,7 +8,6 @@ from oco.compiler.theory.theorems import Objection, Situation, Theorem, Violatio
 from oco.compiler.theory.unit_free import without_units
 from oco.dsl.statements import Feedback
 
-NEEDS_ARMS = Objection("it is for arms that are drawn, of which the loss of the drawn one alone is seen")
 NEEDS_DECISION = Objection(
     "it needs the loss of its decision, and the loss of the draw is seen", "write `feedback gradient`"
 )
@@ -17,8 +16,8 @@ NEEDS_DECISION = Objection(
 def required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     """Requirements of a rule that do not hold; without those that a user who names it (`asked`) takes into account."""
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    if s.canonical.draws_alone is not a.reads_draws:
-        results.append(NEEDS_ARMS if a.reads_draws else NEEDS_DECISION)
+    if s.canonical.feedback.gives_values_alone and any(b.rounded for b in s.canonical.blocks) and not a.reads_draws:
+        results.append(NEEDS_DECISION)
     if s.canonical.known:
         results += known_objections(s, bool(a.plays) or a.prepares(s.canonical))
     return [o for o in results if not (asked and o.slow) and not (o.unasked and (asked or s.seen is not None))]

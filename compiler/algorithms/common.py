@@ -7,7 +7,7 @@ import numpy as np
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.canonical import Inequality
 from oco.compiler.proximal.solvable import ask_for_it, solver_objection
-from oco.compiler.theory.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
+from oco.compiler.theory.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation, needed
 from oco.dsl.expressions import Kind, names
 from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Feedback, Measure
@@ -75,6 +75,13 @@ def named_constraints(s: Situation) -> str:
     if len(labels) > MOST_NAMED:
         return "the constraints"
     return f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+
+
+def loss_ends(s: Situation) -> tuple[float, float]:
+    """Least and greatest value of the losses that are known. Raises UnknownFact where nothing bounds them."""
+    bound = needed(s, "loss.bound")
+    lower, upper = s.number("loss.lower"), s.number("loss.upper")
+    return max(-bound, -bound if lower is None else lower), min(bound, bound if upper is None else upper)
 
 
 def slater_margin(s: Situation) -> float | None:

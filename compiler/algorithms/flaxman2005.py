@@ -14,7 +14,7 @@ from oco.compiler.algorithms.classic import (
     CONVEX_LOSS,
     NO_CONSTRAINTS,
 )
-from oco.compiler.algorithms.common import PROJECTION, ROUNDS
+from oco.compiler.algorithms.common import PROJECTION, ROUNDS, loss_ends
 from oco.compiler.algorithms.perturbation import (
     INTERIOR,
     dimension,
@@ -71,15 +71,8 @@ class BanditGradientDescent:
         return {"y": into_shrunk(p, y - p.setting("eta") * gradient)}
 
 
-def _ends(s: Situation) -> tuple[float, float]:
-    """Least and greatest value of the losses that are known."""
-    bound = needed(s, "loss.bound")
-    lower, upper = s.number("loss.lower"), s.number("loss.upper")
-    return max(-bound, -bound if lower is None else lower), min(bound, bound if upper is None else upper)
-
-
 def _range(s: Situation) -> float:
-    low, high = _ends(s)
+    low, high = loss_ends(s)
     return max(high - low, 0.0) if s.loss_range is None else s.loss_range
 
 
@@ -108,13 +101,13 @@ def _common_settings(s: Situation, r: float | str, delta: str, why: str) -> Mapp
 
 
 def _baseline(s: Situation) -> float:
-    low, high = _ends(s)
+    low, high = loss_ends(s)
     return low + (high - low) / 2
 
 
 def _size(s: Situation, baseline: float) -> float:
     """C: bound of |f_t(x) - baseline|."""
-    low, high = _ends(s)
+    low, high = loss_ends(s)
     return max(high - baseline, baseline - low)
 
 

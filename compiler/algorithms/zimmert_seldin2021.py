@@ -24,7 +24,7 @@ from collections.abc import Mapping
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import NO_CONSTRAINTS
-from oco.compiler.algorithms.common import ROUNDS
+from oco.compiler.algorithms.common import ROUNDS, loss_ends
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
@@ -42,7 +42,6 @@ from oco.compiler.theory.theorems import (
     Theorem,
     constant_settings,
     fact_is_known,
-    needed,
 )
 from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Feedback, Measure
@@ -96,9 +95,7 @@ class TsallisInf:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    bound = needed(s, "loss.bound")
-    low, high = (s.number(f"loss.{end}") for end in ("lower", "upper"))
-    least, most = max(-bound, -bound if low is None else low), min(bound, bound if high is None else high)
+    least, most = loss_ends(s)
     return {
         "c": Default("4", "twice Theorem 1's, by measurement"),
         "least": Default(least, "least loss"),

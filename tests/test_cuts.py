@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -11,10 +12,12 @@ from thorough import thorough
 
 import oco
 from oco.compiler.domains import Domain, cut, domain
+from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.primitives import PRIMITIVES
 from oco.dsl.text.formatter import format_text
 
 TEXT = """model m
@@ -229,3 +232,23 @@ def test_alike_domains_are_one_set_and_others_are_not() -> None:
     a, b, d, e, f, g = (block.domain for block in canonical(model).blocks)
     assert a is b and e is g
     assert a is not d and e is not f and a is not e
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_a_cut_that_misses_the_base_is_found_in_a_few_steps(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of equal weights is constant on the simplex, so that its curvature in the dual is 0, or rounding of either sign: then the
+    multiplier alone proves that no point is in the cut, with the least of <lam C, x> at a vertex (Farkas).
+    """
+    count, sort = [0], PRIMITIVES["sort"]
+
+    def counted(*args: Any, **attrs: Any) -> Any:
+        count[0] += 1  # once a projection
+        return sort(*args, **attrs)
+
+    monkeypatch.setitem(PRIMITIVES, "sort", counted)
+    C, side = np.full((1, n), -1 / math.sqrt(n)), np.array([-1 / math.sqrt(n) - 0.0015])
+    kinds = [Type(DType.FLOAT, s) for s in ((n,), (1,))]
+    solve = as_numpy("solve", lambda t, v, lam: CutDual(t, domain("simplex", (n,)), C, side, 1).solve(v, lam), *kinds)
+    lam, _ = solve(np.full(n, 1 / n) + 1e-4 * np.cos(np.arange(n)), np.zeros(1))
+    assert np.min(lam @ C) - lam @ side > 0
+    assert count[0] <= 20

@@ -24,6 +24,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.proximal.penalty import implicit_step
+from oco.dsl.primitives import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
 HEAD = """\
@@ -42,7 +43,7 @@ DOMAINS = (
 )
 
 
-def step_of(problem: Canonical) -> Callable[..., Array]:
+def step_of(problem: Canonical, kinks: slice = slice(0)) -> Callable[..., Array]:
     """Implicit step of a round as predicted: a function of y, c, alpha, Q (N + 1,) and the values of the streams."""
     whole, sizes = predicted_of(problem).whole, [b.domain.size for b in problem.blocks]
     assert whole is not None
@@ -55,7 +56,7 @@ def step_of(problem: Canonical) -> Callable[..., Array]:
         spec = TraceSpec(whole, {}, whole.structure[0], problem.horizon)
         p = Problem(t, spec, dict(zip(names, data, strict=True)), t.lift(1))
         parts = [Point(tuple(v[int(a) : int(b)] for a, b in pairwise(ends))) for v in (y, c)]
-        x = implicit_step(p, *parts, alpha, Q).blocks
+        x = implicit_step(p, *parts, alpha, Q, kinks).blocks
         return x[0] if len(x) == 1 else t.concat(*x)
 
     size = (int(ends[-1]),)
@@ -109,6 +110,37 @@ def test_steps_under_a_curved_constraint_cost_no_more_than_those_of_cvxpy() -> N
         least = cost.value
         u.value = x
         assert cost.value <= least + 1e-10
+
+
+def test_steps_that_begin_with_the_prices_of_kinks_end_sooner_at_the_same_point(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows with the same slopes, as those of what is left in a store, beside one with others."""
+    limits = "".join(f"    l{k}: sum(a * x) - w @ x <= {k / 2} each round\n" for k in range(6))
+    limits = f"subject to\n{limits}    other: a[0] - a @ x <= 0 each round\n"
+    problem = canonical(
+        oco.parse(HEAD.format("box(-1, 1)") + "minimize 0.1 * sum(a * square(x - w)) - a @ x\n" + limits)
+    )
+    steps, rng = [step_of(problem, kinks) for kinks in (slice(0), slice(1, None))], np.random.default_rng(3)
+    solves, exact = [0, 0], PRIMITIVES["solve"]
+    for k in range(8):
+        y, c, _, a, w = drawn(rng, problem.blocks[0].domain)
+        alpha, Q, results = (3.0, 30.0)[k % 2], np.array([1.0, *rng.uniform(0.1, 2.0, 7)]), []
+        for which, step in enumerate(steps):
+
+            def counted(*args: Any, which: int = which) -> Any:
+                solves[which] += 1
+                return exact(*args)
+
+            monkeypatch.setitem(PRIMITIVES, "solve", counted)
+            results.append(step(y, c, alpha, Q, a, w))
+        u = cp.Variable(5)
+        broken = cp.hstack([*(a @ u - w @ u - k / 2 for k in range(6)), a[0] - a @ u])
+        cost = c @ u + 0.1 * (a @ cp.square(u - w)) - a @ u + alpha * cp.sum_squares(u - y)
+        solve(cost + Q[1:] @ cp.pos(broken), [u >= -1, u <= 1])
+        assert np.abs(results[0] - u.value).max() <= 1e-6
+        assert np.abs(results[1] - results[0]).max() <= 1e-10
+    assert solves[1] < 0.7 * solves[0]
 
 
 LOSSES: dict[str, tuple[str, Callable[[Array, Array, Array], Array]]] = {

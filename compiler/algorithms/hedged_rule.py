@@ -334,14 +334,16 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)
+        before_kinks = sum(part.shape[0] for part in parts)
         if predicted.prices:
             parts.append(t.name("prices", kink_prices(own, predicted, y)))
+        kinks = slice(before_kinks, sum(part.shape[0] for part in parts))
         if known:
             own, firm = beside_known(own, known, y, slope, alpha)
             parts.append(firm)
         weights = t.concat(*parts) if len(parts) > 1 else parts[0] if parts else caps
         if has_whole:
-            step = implicit_step(own, y, charged, alpha, weights)
+            step = implicit_step(own, y, charged, alpha, weights, kinks)
         elif parts:
             step = penalized_step(own, y, slope, alpha, weights, own.constraints(y))
         else:

@@ -9,6 +9,7 @@ import numpy as np
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm
 from oco.compiler.ir.precision import Tolerance
+from oco.dsl.magnitudes import TINY
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -124,22 +125,29 @@ class CutDual:
         return self.t.zeros((self.count,))
 
     def solve(self, v: Value, start: Value) -> tuple[Value, Value]:
-        """(lam, x) of the projection of v, from a guess for lam."""
+        """(lam, x) of the projection of v, from a guess for lam. Where the base misses the cut, the search ends with multipliers that prove
+        it: the dual is above the objective |x - v|^2 / 2 of every x in the base.
+        """
         t = self.t
         u, length, scale = scaled_norm(t, v)
         v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
+        radius = float(self.base.radius)
+        most = t.name("most", 0.5 * radius**2 + radius * t.sqrt(t.sum(v * v))) if self.rigid else None
 
-        def not_converged(lam: Value, x: Value, steps: Value) -> Value:
+        def not_converged(lam: Value, x: Value, value: Value, noise: Value, steps: Value) -> Value:
             rounding = (EPS if self.rigid else EPS_GIVING) * t.max(t.abs(lam))
-            return t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
+            goes_on = t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
+            return goes_on if most is None else t.and_(goes_on, value - noise <= most)
 
-        def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
+        def newton(lam: Value, x: Value, value: Value, noise: Value, steps: Value) -> tuple[Value, ...]:
             slope = self._slope(lam, x)
             d = self._direction(v, lam, x, slope)
-            lam = self._search(v, lam, x, d, slope)
-            return lam, self._point(v, lam), steps + 1
+            lam = self._search(v, lam, value, noise, d, slope)
+            x = self._point(v, lam)
+            return lam, x, *self._value(v, lam, x), steps + 1
 
-        lam, x, _ = t.while_(not_converged, newton, (start, self._point(v, start), t.lift(0)))
+        x = self._point(v, start)
+        lam, x, *_ = t.while_(not_converged, newton, (start, x, *self._value(v, start, x), t.lift(0)))
         return lam, x
 
     def _within(self, x: Value) -> Value:
@@ -184,7 +192,9 @@ class CutDual:
         return t.max(t.abs(t.where(self.free, slope, t.maximum(slope, -lam))))
 
     def _direction(self, v: Value, lam: Value, x: Value, slope: Value) -> Value:
-        """Newton's direction on the rows that are in play; ascent along the slope is left to the ridge where C B C' is singular."""
+        """Newton's direction on the rows that are in play. Where C B C' is singular, ascent along the slope is left to the ridge, or
+        taken where rounding leaves a direction without ascent.
+        """
         t = self.t
         rows = self._base_rows(v - lam @ self.C, x, self.C)
         active = t.to_float(t.or_(self.free, t.or_(lam > 0.0, slope > 0.0)))
@@ -193,14 +203,16 @@ class CutDual:
         # Far away derivatives are like one over the distance; where they are much less, only rounding is left of them.
         far = 1.0 + t.max(t.abs(v)) + t.max(t.abs(lam))
         ridge = RIDGE * t.maximum(t.max(t.diag(H)), 1.0 / far)
-        d = t.solve(H + t.diag((1.0 - active) + ridge), slope * active)
+        along = slope * active
+        d = t.solve(H + t.diag((1.0 - active) + ridge), along)
         longest = LONGEST_MOVE * far
+        rises = t.sum(along * d) > 0.0  # not where H is negative by rounding, of more than the ridge
+        d = t.where(rises, d, along * (longest / t.maximum(t.max(t.abs(along)), TINY)))
         return d * (longest / t.maximum(t.max(t.abs(d)), longest))
 
-    def _search(self, v: Value, lam: Value, x: Value, d: Value, slope: Value) -> Value:
-        """The longest of 1, 1/2, 1/4, ... at which the dual grows enough (Armijo along the clipped path)."""
+    def _search(self, v: Value, lam: Value, start: Value, noise: Value, d: Value, slope: Value) -> Value:
+        """The longest of 1, 1/2, 1/4, ... at which the dual grows enough from its value at the start (Armijo along the clipped path)."""
         t = self.t
-        start, noise = self._value(v, lam, x)
 
         def too_long(s: Value) -> Value:
             moved = self._clip(lam + s * d)

@@ -16,6 +16,7 @@ alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the pr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
@@ -83,25 +84,30 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC, words=response.words))
 
 
-def implicit_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value) -> Point:
+def implicit_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, kinks: slice = slice(0)) -> Point:
     """argmin over the domain of <c, x - y> + h_0(x) + alpha |x - y|^2 + sum_{n > 0} Q_n [h_n(x)]_+, the rows h without kinks or separable
     over boxes, which may be cut by an affine row each.
 
-    Q  (N + 1,), the first entry 1: the multiplier of h_0, which stays
+    Q      (N + 1,), the first entry 1: the multiplier of h_0, which stays
+    kinks  rows of which most stay on the side where y is: the search may begin with Q_n, their multiplier then, where h_n(y) > 0
     """
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
     response = _response(p, y, c, alpha, lambda: p.constraints(y), rows=True)
-    fixed = np.arange(Q.shape[0]) < 1
+    rows = np.arange(Q.shape[0])
+    fixed, likely = rows < 1, np.isin(rows, rows[kinks])
 
     def within(x: Point) -> Point:
         return x if p.domain.is_entrywise else p.domain.project(x)
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
+        own = response.over(*parts)
         if fixed.all():
-            own = response.over(*parts)
             return within(own.at(Q, own.start())[-1]).blocks
-        first = t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)
-        return within(_Ascent(p, response.over(*parts), Q, fixed).run(first)[1]).blocks
+        firsts = [t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)]
+        if likely.any():
+            beyond = t.and_(t.constant(likely, "kinks", "rows that are kinks"), own.constraints(own.y) > 0.0)
+            firsts.append(t.where(beyond, Q, firsts[0]))
+        return within(_Ascent(p, own, Q, fixed).run(*firsts)[1]).blocks
 
     return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC, words=response.words))
 
@@ -174,20 +180,13 @@ class _Ascent:
         self.p, self.t, self.response, self.Q, self.fixed = p, p.tracer, response, Q, fixed
         self.blocks = len(response.y.blocks)
 
-    def run(self, first: Value | None = None) -> tuple[Value, Point]:
-        """The multipliers and the minimizer, from these multipliers or from none."""
+    def run(self, *firsts: Value) -> tuple[Value, Point]:
+        """The multipliers and the minimizer, from those of these multipliers whose dual value is highest, or from none."""
         t, response = self.t, self.response
         t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
         enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
-        first = None if first is None else t.name("lam", first)  # before it is passed, as in the line search
-        track = response.start() if first is None else response.at(first, response.start())
-        lam = t.name("lam", t.zeros(self.Q.shape)) if first is None else first
-        g = t.name("g_x", response.constraints(track[-1]))
-        move = (track[-1] - response.y).map(lambda b: t.word("move", b))
-        dual_value = response.c.dot(move) + response.alpha * move.squared_norm()
-        if response.bounds is not None:
-            dual_value = dual_value + response.bounds.penalty(move)
-        dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(first * g))
+        lam, dual_value, g, *flat = reduce(self.higher, [self.begun(first) for first in firsts or (None,)])
+        track = self.points(tuple(flat))
         most = most_rounded(self.p, response, self.Q)
         begin = (lam, dual_value, g, *self.ascent(lam, g, track, most), t.lift(0), *_flat(track))
 
@@ -206,6 +205,25 @@ class _Ascent:
 
         lam, *result = t.while_(unfinished, ascend, begin)
         return lam, self.points(tuple(result[5:]))[-1]
+
+    def begun(self, first: Value | None) -> tuple[Value, ...]:
+        """State at these multipliers, None for 0: lambda, D, g and the track."""
+        t, response = self.t, self.response
+        first = None if first is None else t.name("lam", first)  # before it is passed, as in the line search
+        track = response.start() if first is None else response.at(first, response.start())
+        lam = t.name("lam", t.zeros(self.Q.shape)) if first is None else first
+        g = t.name("g_x", response.constraints(track[-1]))
+        move = (track[-1] - response.y).map(lambda b: t.word("move", b))
+        dual_value = response.c.dot(move) + response.alpha * move.squared_norm()
+        if response.bounds is not None:
+            dual_value = dual_value + response.bounds.penalty(move)
+        dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(first * g))
+        return (lam, dual_value, g, *_flat(track))
+
+    def higher(self, one: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The state with the higher dual value."""
+        better = self.t.name("better", other[1] > one[1])
+        return tuple(self.t.where(better, b, a) for a, b in zip(one, other))
 
     def ascent(self, lam: Value, g: Value, track: list[Point], most: Value | None) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""

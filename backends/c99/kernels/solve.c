@@ -20,6 +20,9 @@ static void @solve(double *a, double *b, int n, int k) {
             }
         }
         for (int i = j + 1; i < n; ++i) {
+            if (a[i * n + j] == 0 && a[j * n + j] != 0) {
+                continue; /* rows of unknowns that are held have one entry */
+            }
             const double f = a[i * n + j] / a[j * n + j];
             for (int c = j + 1; c < n; ++c) {
                 a[i * n + c] -= f * a[j * n + c];

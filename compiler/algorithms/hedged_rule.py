@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -334,10 +334,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)
-        before_kinks = sum(part.shape[0] for part in parts)
-        if predicted.prices:
-            parts.append(t.name("prices", kink_prices(own, predicted, y)))
-        kinks = slice(before_kinks, sum(part.shape[0] for part in parts))
+        prices = [t.name("prices", kink_prices(own, predicted, y))] if predicted.prices else []
+        kinks, parts = _places_after(parts, prices), [*parts, *prices]
         if known:
             own, firm = beside_known(own, known, y, slope, alpha)
             parts.append(firm)
@@ -366,6 +364,12 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         parts.append(decided_beside(p, state, [part[nearest:] for part in given[1:]], following))
     total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))
     return {"S": total, "x": Rows(tuple(blocks))}
+
+
+def _places_after(before: Sequence[Value], own: Sequence[Value]) -> slice:
+    """Places of the entries of some vectors that stand behind those of others."""
+    first, count = (sum(part.shape[0] for part in parts) for parts in (before, own))
+    return slice(first, first + count)
 
 
 def _off_kinks(p: Problem, y: Point) -> Point:

@@ -185,7 +185,7 @@ class _Ascent:
         t, response = self.t, self.response
         t.note(f"the gain at which each entry of the decision is within {TOLERANCE:g} of its width")
         enough = t.name("enough", response.alpha * (TOLERANCE * self.p.domain.least_width) ** 2)
-        lam, dual_value, g, *flat = reduce(self.higher, [self.begun(first) for first in firsts or (None,)])
+        lam, dual_value, g, *flat = reduce(self.higher, [self.state_at(first) for first in firsts or (None,)])
         track = self.points(tuple(flat))
         most = most_rounded(self.p, response, self.Q)
         begin = (lam, dual_value, g, *self.ascent(lam, g, track, most), t.lift(0), *_flat(track))
@@ -206,18 +206,17 @@ class _Ascent:
         lam, *result = t.while_(unfinished, ascend, begin)
         return lam, self.points(tuple(result[5:]))[-1]
 
-    def begun(self, first: Value | None) -> tuple[Value, ...]:
+    def state_at(self, first: Value | None) -> tuple[Value, ...]:
         """State at these multipliers, None for 0: lambda, D, g and the track."""
         t, response = self.t, self.response
-        first = None if first is None else t.name("lam", first)  # before it is passed, as in the line search
-        track = response.start() if first is None else response.at(first, response.start())
-        lam = t.name("lam", t.zeros(self.Q.shape)) if first is None else first
+        lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
+        track = response.start() if first is None else response.at(lam, response.start())
         g = t.name("g_x", response.constraints(track[-1]))
         move = (track[-1] - response.y).map(lambda b: t.word("move", b))
         dual_value = response.c.dot(move) + response.alpha * move.squared_norm()
         if response.bounds is not None:
             dual_value = dual_value + response.bounds.penalty(move)
-        dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(first * g))
+        dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(lam * g))
         return (lam, dual_value, g, *_flat(track))
 
     def higher(self, one: tuple[Value, ...], other: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -61,7 +61,7 @@ class SteadyCost:
 
 @dataclass(frozen=True, eq=False)
 class PartOfRounds:
-    """Some rounds of a run: loss (T,), constraints (T, N), equalities (T, M)."""
+    """Stretch of a run: loss (T,), constraints (T, N), equalities (T, M)."""
 
     loss: Array
     constraints: Array

@@ -26,7 +26,7 @@ SETS = {
     "capped": ("x[5]", "capped_simplex(1, 2) rounded"),
     "budget": ("x[5]", "budget(0, 1, 3) rounded"),
     "at most": ("x[5]", "{0, 1} with sum(x[0:4]) <= 2"),
-    "at least": ("x[5]", "{0, 1} with sum(x) >= 2"),
+    "at least": ("x[5]", "{0, 1} with sum(x[0:4]) >= 2"),
     "flow": ("x[5]", f"flow({EDGES}, 0, 3) rounded"),
     "birkhoff": ("x[4, 4]", "birkhoff(4) rounded"),
 }

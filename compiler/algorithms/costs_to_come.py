@@ -38,7 +38,6 @@ from oco.compiler.problem.stores import (
     without_outside,
 )
 from oco.compiler.problem.stream_ranges import StreamRange, middle
-from oco.compiler.proximal.known_point import flattened
 from oco.dsl.magnitudes import TINY
 from oco.dsl.records import dataclass
 
@@ -210,7 +209,7 @@ class CostsToCome:
         own = self._each("entries")
         entries = t.constant(np.maximum(own, 0), "filling", "decisions that fill stores")
         rate = t.constant(self._each("rate"), "rate")
-        cost = unit * flattened(t, slope)[entries] / rate
+        cost = unit * slope.flat()[entries] / rate
         growth, jump, by_flow = t.zeros((self.size,)), list[Value](), list[Value]()
         if self.shared.known:
             charged, more = self.shared.charged(p, x, slope, filling(p).gradient)
@@ -218,15 +217,13 @@ class CostsToCome:
         if has_curvature(canonical):
             grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
-            cost = cost - growth * rate * flattened(t, p.units.outward(x))[entries]
+            cost = cost - growth * rate * p.units.outward(x).flat()[entries]
         if self.kinks:
             flow, near = (
-                rate * flattened(t, p.units.outward(x))[entries],
+                rate * p.units.outward(x).flat()[entries],
                 t.constant(self._near, "near", "as good as 0"),
             )
-            above, below = (
-                unit * flattened(t, filling(p).gradient(self._at(p, x, side)))[entries] for side in (1.0, -1.0)
-            )
+            above, below = (unit * filling(p).gradient(self._at(p, x, side)).flat()[entries] for side in (1.0, -1.0))
             jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
             cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
         if (own == NO_ENTRY).any():

@@ -95,7 +95,7 @@ class OnlineNewton:
         gamma = t.name("gamma", t.minimum(p.setting("gamma"), STEEPEST / t.maximum(diameter * M, TINY)))
         n = float(max(1, sum(d.dimension for d in p.spec.domains)))
         eps = t.name("eps", t.maximum(t.minimum(n / (gamma * D * D), t.sqrt(S) / D), TINY))
-        flat, curved = _flat(p, g), dict[str, Value]()
+        flat, curved = g.flat(), dict[str, Value]()
         if CURVATURE in state:
             along = t.sum(flat * (p.loss_hessian(x) @ flat)) / t.maximum(square, TINY)
             curved[CURVATURE] = t.name("steepest", t.maximum(array(state, CURVATURE), along))
@@ -122,11 +122,6 @@ def _within_hull(p: Problem, g: Point) -> Point:
         normal = t.constant(np.linalg.qr(rows.T)[0].T, "normal", f"orthonormal rows that are constant over {d}")
         parts.append(b - d.shaped(t, (normal @ d.flat(t, b)) @ normal))
     return Point(tuple(parts))
-
-
-def _flat(p: Problem, x: Point) -> Value:
-    parts = [d.flat(p.tracer, b) for d, b in zip(p.spec.domains, x.blocks, strict=True)]
-    return parts[0] if len(parts) == 1 else p.tracer.concat(*parts)
 
 
 # The theorem.

@@ -110,7 +110,7 @@ class ResponseSurface:
         own_noise, m = t.sqrt(regressed["variance"]), theta.size
         noise = t.name("noise", w @ own_noise)
         unsure = t.minimum(t.sqrt(t.maximum(regressed["P"][:, m - 1, m - 1], 0.0)), 1.0)
-        slope, least = _blocks(p, theta), t.maximum(w @ (own_noise * unsure), TINY)
+        slope, least = origin.of_flat(theta[1 : m - 1]), t.maximum(w @ (own_noise * unsure), TINY)
         h = t.name("h", t.maximum(2.0 * theta[m - 1], least))
         p.note("what exploring costs: the curvature, and the slope where the boundary holds the decision")
         at_y = slope + h * _over(p, point(state, "y") - origin)
@@ -128,7 +128,7 @@ class ResponseSurface:
     def regressed(self, p: Problem, state: State, n: Value) -> dict[str, Value]:
         """State of the models after the n-th value: means, covariances, variances of the noise, logarithms of likelihoods."""
         t, x = p.tracer, self.decide(p, state)
-        z = _flat(p, _over(p, x - point(state, "origin")))
+        z = _over(p, x - point(state, "origin")).flat()
         phi = t.name("phi", t.concat(t.ones((1,)), z, t.reshape(t.sum(z * z), (1,))))
         K, m = len(MODELS), phi.size
         value, before, variance = p.loss(x), array(state, "theta"), array(state, "variance")
@@ -193,18 +193,6 @@ def _times(p: Problem, z: Point) -> Point:
 def _over(p: Problem, x: Point) -> Point:
     """x / s."""
     return Point(tuple(b / _unit_of(p, d) for d, b in zip(p.spec.domains, x.blocks, strict=True)))
-
-
-def _flat(p: Problem, z: Point) -> Value:
-    parts = [d.flat(p.tracer, b) for d, b in zip(p.spec.domains, z.blocks, strict=True)]
-    return parts[0] if len(parts) == 1 else p.tracer.concat(*parts)
-
-
-def _blocks(p: Problem, theta: Value) -> Point:
-    """Slope of a model, without its level and its curvature."""
-    ends = np.cumsum([1, *(d.size for d in p.spec.domains)])
-    own = zip(p.spec.domains, ends[:-1], ends[1:], strict=True)
-    return Point(tuple(d.shaped(p.tracer, theta[int(a) : int(b)]) for d, a, b in own))
 
 
 def _into_shrunk(p: Problem, v: Point, delta: Value) -> Point:

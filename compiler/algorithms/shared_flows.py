@@ -24,7 +24,7 @@ from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
 from oco.compiler.problem.stores import filled_by_flows, has_curvature, has_kinks, stores
 from oco.compiler.proximal.known_multipliers import KnownMultipliers
-from oco.compiler.proximal.known_point import apart, flattened
+from oco.compiler.proximal.known_point import apart
 from oco.dsl.expressions import Kind, names
 from oco.dsl.magnitudes import TINY
 
@@ -64,7 +64,7 @@ def charged_at_decision(p: Problem, x: Point, slope: Point) -> Point:
     Flows into stores are held fixed.
     """
     t, tied, still = p.tracer, tied_known(p.spec.canonical), filling_entries(p.spec.canonical)
-    own, at = KnownMultipliers(p, tied, x, still), flattened(t, p.units.outward(x))
+    own, at = KnownMultipliers(p, tied, x, still), p.units.outward(x).flat()
     return apart(t, p.spec.canonical.blocks, own.charged(own.of_steps(t.reshape(at, (1, at.size)), slope, NEAR))[0])
 
 
@@ -96,7 +96,7 @@ class SharedFlows:
         slope     of the penalised loss at x
         gradient  slope of the loss at a decision
         """
-        t, at = self.t, flattened(self.t, p.units.outward(x))
+        t, at = self.t, p.units.outward(x).flat()
         m, n = self.entries.size, at.size
         fills = np.arange(n) == self.entries.reshape(-1, 1)
         starts = t.reshape(at, (1, n))

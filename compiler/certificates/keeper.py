@@ -10,7 +10,7 @@ from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.least_loss import least_loss
 from oco.compiler.certificates.pending import PENDING, pending_rounds
 from oco.compiler.certificates.summed import AllRounds, OneRound
-from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS, CertificateSums, flat
+from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS, CertificateSums
 from oco.compiler.ir.build import BEST_EXPERT, CERTIFIED, OF_EACH_ROUND, Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -81,7 +81,7 @@ class CertificateKeeper:
         t = self.t
         p = Problem(t, self.sums.spec, seen, fields["round"])
         t.note("what every decision of the round loses at least")
-        best = least_loss(OneRound(self.sums, p), t.lift(1.0), flat(t, x), STEPS, IDLE)
+        best = least_loss(OneRound(self.sums, p), t.lift(1.0), x.flat(), STEPS, IDLE)
         least = best.bound - best.slack
         impossible = least > best.most + best.slack
         regret = t.where(impossible, 0.0, p.loss(x) - least)

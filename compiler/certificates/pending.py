@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from oco.compiler.certificates.sums import CertificateSums, flat, joined, point_of
+from oco.compiler.certificates.sums import CertificateSums, joined, point_of
 from oco.compiler.ir.batching import LaneMachine
 from oco.compiler.ir.lanes import LaneValue
 from oco.compiler.ir.program import DType, Field, Function, Type
@@ -54,7 +54,7 @@ class PendingRounds:
     def row(self, x: Point, seen: Mapping[str, Value], own: Value | None) -> Value:
         """Row of a round: what its terms are functions of, as numbers."""
         t = self.sums.t
-        given = {**seen, DECIDED: flat(t, x)}
+        given = {**seen, DECIDED: x.flat()}
         given[OWN] = t.zeros((len(self.sums.form.places),)) if own is None else own
         rows = [t.reshape(given[name], (_size(made),)) for name, made in self.parts]
         return joined(t, [r if r.dtype is DType.FLOAT else t.to_float(r) for r in rows])

@@ -32,7 +32,6 @@ from oco.compiler.certificates.sums import (
     WHOLE_SLOPE,
     WORST,
     CertificateSums,
-    flat,
     joined,
     matrix,
     point_of,
@@ -123,7 +122,7 @@ class AllRounds:
         state, rounds = self.state, self.rounds
         if self.form.curvature is HessianForm.MEAN:
             p, x, objective = self._at_means(), point_of(self.t, self.form.problem, y), (self.form.rest.objective,)
-            value, slope = p.values(objective, x)[0], flat(self.t, p.gradient(x))
+            value, slope = p.values(objective, x)[0], p.gradient(x).flat()
             size = abs(value) + abs(slope) @ self.bounds + self._stream_sizes(p, objective, x)[0] / rounds
             return rounds * value, rounds * slope, rounds * size + state[SIZE]
         k, s, size = state[CONSTANT], state[SLOPE], state[SIZE]
@@ -260,7 +259,7 @@ class OneRound:
     def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
         """Loss, gradient and magnitude at y."""
         x = point_of(self.t, self.problem, y)
-        value, slope = self.p.loss(x), flat(self.t, self.p.gradient(x))
+        value, slope = self.p.loss(x), self.p.gradient(x).flat()
         return value, slope, 2.0 * abs(value) + abs(slope) @ self.bounds
 
     def constraints_at(self, y: Value) -> tuple[Value, Value, Value] | None:
@@ -305,4 +304,4 @@ def _exact_step(
     x = point_of(t, problem, y)
     norms = t.sqrt(p.constraint_gradients(x).squared_norms())
     caps = LARGE * t.sqrt(c @ c) / t.maximum(norms, TINY)
-    return flat(t, penalized_step(p, x, point_of(t, problem, c), alpha, caps, p.constraints(x)))
+    return penalized_step(p, x, point_of(t, problem, c), alpha, caps, p.constraints(x)).flat()

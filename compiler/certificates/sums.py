@@ -169,7 +169,7 @@ class CertificateSums:
         u    the decision in the rule's units, where losses are counted from a point of them
         """
         t, f = self.t, self.form
-        v = flat(t, x)
+        v = x.flat()
         if self.scales is not None and u is not None:
             result = self._affine(p, u)
             return self._whole(result | self._constraints(p, x, v, own))
@@ -185,7 +185,7 @@ class CertificateSums:
     def _quadratic(self, p: Problem) -> tuple[dict[str, Value], Value]:
         """Terms of a quadratic loss, which are its value and gradient at 0 and its Hessian where that changes, and their magnitude."""
         zero = point_of(self.t, self.form.problem, self.t.zeros((self.form.problem.size,)))
-        loss, slope = p.loss(zero), flat(self.t, p.gradient(zero))
+        loss, slope = p.loss(zero), p.gradient(zero).flat()
         result, size = {CONSTANT: loss, SLOPE: slope}, abs(loss) + abs(slope) @ self.bounds
         if not self.form.steady_hessian:
             result[CURVE] = self._hessian(p, zero)
@@ -194,7 +194,7 @@ class CertificateSums:
 
     def _smooth(self, p: Problem, x: Point, v: Value) -> tuple[dict[str, Value], Value]:
         """Terms of a loss that is linearised at x, with its curvature where it is exp-concave, and their magnitude."""
-        f, loss, slope = self.form, p.loss(x), flat(self.t, p.gradient(x))
+        f, loss, slope = self.form, p.loss(x), p.gradient(x).flat()
         size = abs(loss) + abs(slope) @ self.bounds
         if f.curvature is HessianForm.MEAN:
             return {}, size
@@ -206,9 +206,9 @@ class CertificateSums:
 
     def _affine(self, p: Problem, u: Point) -> dict[str, Value]:
         """Terms of an affine loss, counted from c."""
-        t, c = self.t, point_of(self.t, self.form.problem, self._origin())
-        slope = flat(t, p.gradient(c))
-        result, size = {INNER: slope @ flat(t, u), SLOPE: slope}, abs(slope) @ self.bounds
+        c = point_of(self.t, self.form.problem, self._origin())
+        slope = p.gradient(c).flat()
+        result, size = {INNER: slope @ u.flat(), SLOPE: slope}, abs(slope) @ self.bounds
         if LOSS in self.parts:
             result[LOSS] = p.loss(c)
             size = abs(result[LOSS]) + size
@@ -367,11 +367,6 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
         count = sum(c.size for c in f.counted)
         shapes[BROKEN] = (count,) if count > 1 else ()
     return shapes
-
-
-def flat(t: Tracer, x: Point) -> Value:
-    """Entries of a point in one vector."""
-    return joined(t, [t.reshape(b, (b.size,)) for b in x.blocks])
 
 
 def point_of(t: Tracer, problem: Canonical, y: Value) -> Point:

@@ -177,12 +177,11 @@ class CutByRow(Domain):
     def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
         """Entries of the row by one draw, so that their number is the sum of x, rounded down or up; the others each by its own."""
         r, flat = self._row, self.flat(t, x)
-        counted = r.weights > 0
         least, most = r.limits
-        own = t.constant(counted.astype(np.float64), "counted", "1 for the entries that the row counts")
-        ends = t.cumsum(own * t.minimum(t.maximum(flat, 0.0), 1.0))
-        last = t.minimum(t.maximum(ends[self.size - 1], least), most)
-        ends = t.minimum(t.concat(ends[: self.size - 1], t.reshape(last, (1,))), last)
+        own = t.constant((r.weights > 0).astype(np.float64), "counted", "1 for the entries that the row counts")
+        sums = t.cumsum(own * t.minimum(t.maximum(flat, 0.0), 1.0))
+        last = t.minimum(t.maximum(sums[self.size - 1], least), most)
+        ends = t.where(sums < sums[self.size - 1], t.minimum(sums, last), last)
         starts = t.concat(t.zeros((1,)), ends[: self.size - 1])
         among = t.floor(ends - u[0]) > t.floor(starts - u[0])
         return self.shaped(t, t.to_float(t.where(own > 0.0, among, u[1:] < flat)))

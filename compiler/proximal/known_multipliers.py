@@ -19,7 +19,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Inequality
-from oco.compiler.proximal.known_point import apart, flat_domain, flattened, known_rows, rows_at
+from oco.compiler.proximal.known_point import apart, flat_domain, known_rows, rows_at
 from oco.dsl.magnitudes import TINY
 
 GIVES = 1e-6
@@ -62,7 +62,7 @@ class KnownMultipliers:
             dual = CutDual(t, base, C, r / size, rows.inequalities, GIVES)
 
             def stepped(slope: Point) -> tuple[Value, Value]:
-                g = flattened(t, slope) * self.moves
+                g = slope.flat() * self.moves
                 steep = t.name("steep", t.sqrt(t.sum(g * g)))
                 mu, y = dual.solve(start / size - length / t.maximum(steep, TINY) * g, dual.none)
                 return t.minimum(t.maximum(mu / length, -UNMET), UNMET) * steep * self.inverse, y

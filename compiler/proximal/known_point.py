@@ -113,7 +113,7 @@ def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     """Point of X_t nearest to y where all rows are affine."""
     t, (base, size), blocks = p.tracer, flat_domain(p.spec.canonical), p.spec.canonical.blocks
     cut = rows_at(p, rows, y, p.units.outward(y)).over(size)
-    x, multipliers = _within(t, base, cut, flattened(t, p.units.outward_of_any(y)) / size, start)
+    x, multipliers = _within(t, base, cut, p.units.outward_of_any(y).flat() / size, start)
     parts = zip((b.domain for b in blocks), apart(t, blocks, x * size).blocks, strict=True)
     met = Point(tuple(d.project(t, x) if d.is_box else x for d, x in parts))  # a box is met to the last bit
     return p.units.inward(met), multipliers
@@ -209,7 +209,7 @@ def rows_at(p: Problem, rows: Canonical, y: Point, own: Point) -> _Rows:
     blocks = p.slopes_of(exprs, y).blocks
     flat = [t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in blocks]
     C = flat[0] if len(flat) == 1 else t.concat(*flat, axis=1)
-    r = C @ flattened(t, own) - p.values(exprs, y)
+    r = C @ own.flat() - p.values(exprs, y)
     norms = t.sqrt(t.sum(C * C, axis=1))
     norms = t.where(norms > 0.0, norms, 1.0)
     sizes = (sum(c.size for c in part) for part in (filter(yields, loose), loose))
@@ -220,9 +220,3 @@ def _parts(known: tuple[Inequality, ...]) -> tuple[list[Inequality], list[Inequa
     """Inequalities, those that yield first, and one of the two that make an equality."""
     above = [c for c in known if c.label == f"{c.origin}{ABOVE}"]
     return sorted((c for c in known if c.label == c.origin), key=lambda c: not yields(c)), above
-
-
-def flattened(t: Tracer, x: Point) -> Value:
-    """Decision as one vector."""
-    parts = [t.reshape(b, (b.size,)) for b in x.blocks]
-    return parts[0] if len(parts) == 1 else t.concat(*parts)

@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ir_programs import CASES
 from test_ir_passes import learner
 
 import oco
 from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.term_sizes import term_sizes
 
@@ -55,6 +57,44 @@ def test_rounding_is_a_share_of_the_sizes_of_the_terms(name):
         assert size >= 0.999 * np.abs(value).sum()
         found.append(np.abs(value).sum() / size)
     assert min(found) < 1e-14, "the sums cancel"
+
+
+OF_FLOATS = [c for c in CASES if c.args and c.args[0].dtype == float and np.all(np.isfinite(c.args[0]))]
+
+
+@pytest.mark.parametrize("case", [c for c in OF_FLOATS if OPS[c.op].sizes and c.op != "div"], ids=lambda c: c.op)
+def test_an_operation_passes_errors_on_as_its_sizes_say(case):
+    """Arguments off by a share of their terms give a result off by that share of the terms that its row derives."""
+    row, rng, share = OPS[case.op], np.random.default_rng(8), 1e-7
+    floats = [a for a in case.args if a.dtype == float]
+    others = [a for a in case.args if a.dtype == int]
+    counted = row.sizes.counted or len(floats)
+    attrs = dict(case.attrs)
+    for _ in range(20):
+        values = [rng.normal(size=a.shape) for a in floats]
+        sizes = [abs(v) * (10 ** rng.uniform(0, 4, v.shape) if k < counted else 1) for k, v in enumerate(values)]
+        moved = [v + share * s * rng.choice((-1, 1), s.shape) for v, s in zip(values, sizes)]
+        on_sizes = OPS[row.sizes.on_sizes or row.name]
+        derived = sizes[0] if row.sizes.on_sizes is None else on_sizes.value([*sizes, *others], attrs)
+        off = row.value([*moved, *others], attrs) - row.value([*values, *others], attrs)
+        assert (abs(off) <= 2 * share * derived + 1e-15).all()
+
+
+def test_no_operation_on_sums_lacks_a_rule_of_sizes():
+    """Those with floats for results that are proportional to their first argument, but decompositions and orders of entries."""
+    proportional, rng = set[str](), np.random.default_rng(3)
+    for c in OF_FLOATS:
+        row, rest, first = OPS[c.op], c.args[1:], rng.uniform(0.5, 2, np.shape(c.args[0]))
+        first = first + first.T if c.op == "eigh" else first
+        before, after = row.value([first, *rest], dict(c.attrs)), row.value([2 * first, *rest], dict(c.attrs))
+        if all(np.asarray(b).dtype == float and np.array_equal(a, 2 * b) for b, a in _pairs(before, after)):
+            proportional.add(c.op)
+    ordered = {"sort", "weighted_quantile", "entries", "eigh", "svd", "mod"}
+    assert {op for op in proportional if OPS[op].sizes is None} <= ordered
+
+
+def _pairs(before, after):
+    return zip(before, after) if isinstance(before, tuple) else [(before, after)]
 
 
 def test_what_is_no_sum_has_no_terms():

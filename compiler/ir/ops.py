@@ -13,12 +13,14 @@ from typing import Any
 from oco.compiler.ir import bound_rules as bound
 from oco.compiler.ir import lane_rules as lanes
 from oco.compiler.ir import mark_rules as marks
+from oco.compiler.ir import size_rules as sizes
 from oco.compiler.ir import small_entries as entries
 from oco.compiler.ir import type_rules as rules
 from oco.compiler.ir.bound_rules import BoundRule
 from oco.compiler.ir.lane_rules import LaneRule
 from oco.compiler.ir.mark_rules import MarkRule
 from oco.compiler.ir.program import DType, Equation
+from oco.compiler.ir.size_rules import SizeRule
 from oco.compiler.ir.small_entries import EntryRule
 from oco.compiler.ir.type_rules import ANY, BOOL, FLOAT, INT, NUMBER, Rule
 from oco.dsl.primitives import PRIMITIVES
@@ -45,6 +47,7 @@ class Op:
     moves        entries of the result from those of the arguments, of an operation without arithmetic
     marks        how it acts on marks of dependence; None: nonlinear where it is elementwise, moved where it has no arithmetic
     order        attributes that it may have, which say in what order it adds up
+    sizes        how sizes of terms pass through it; None: it is no sum of anything
     lanes        how it acts over lanes; None: entrywise where it is elementwise, else one lane after the other
     """
 
@@ -67,6 +70,7 @@ class Op:
     order: tuple[str, ...] = ()
     lanes: LaneRule | None = None
     marks: MarkRule | None = None
+    sizes: SizeRule | None = None
 
     @property
     def indices(self) -> int | None:
@@ -97,8 +101,8 @@ class Op:
 def _entrywise(kinds: tuple[DType, ...], result: DType | None, arity: int, **docs: str) -> Iterator[Op]:
     for name, doc in docs.items():
         op, rule = name.rstrip("_"), rules.elementwise(kinds, result)
-        least, costs, on_marks = _BOUNDS.get(op), op in _EXPENSIVE, _MARKS.get(op)
-        yield Op(op, (arity, arity), rule, doc, (), kinds, True, expensive=costs, least=least, marks=on_marks)
+        columns: dict[str, Any] = {"least": _BOUNDS.get(op), "marks": _MARKS.get(op), "sizes": _SIZES.get(op)}
+        yield Op(op, (arity, arity), rule, doc, (), kinds, True, expensive=op in _EXPENSIVE, **columns)
 
 
 _EXPENSIVE = frozenset({"sqrt", "exp", "log", "log1p", "expm1", "pow"})
@@ -123,6 +127,17 @@ _MARKS: dict[str, MarkRule] = {
     "div": marks.divide_marks,
 }
 """Elementwise operations that are not nonlinear in each argument."""
+_SIZES: dict[str, SizeRule] = {
+    "neg": sizes.SIGN,
+    "abs": sizes.SIGN,
+    "add": sizes.SUM,
+    "sub": sizes.DIFFERENCE,
+    "mul": sizes.EACH,
+    "div": sizes.FIRST,
+    "maximum": sizes.LARGER,
+    "minimum": sizes.LARGER,
+}
+"""Elementwise operations whose results are as large as their arguments."""
 
 
 def _elementwise_rows() -> Iterator[Op]:
@@ -155,6 +170,7 @@ def _elementwise_rows() -> Iterator[Op]:
         promoted=(1, None),
         least=bound.chosen,
         marks=marks.where_marks,
+        sizes=sizes.EACH,
     )
 
 
@@ -168,10 +184,10 @@ def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **colum
 
 
 def _reductions() -> Iterator[Op]:
-    yield _reduction("sum", "total", NUMBER, "add", least=bound.total, order=("parts",))
-    yield _reduction("max", "largest entry", NUMBER, "maximum")
-    yield _reduction("min", "smallest entry", NUMBER, "minimum")
-    yield _reduction("prod", "product", NUMBER, "mul")
+    yield _reduction("sum", "total", NUMBER, "add", least=bound.total, order=("parts",), sizes=sizes.SUM)
+    yield _reduction("max", "largest entry", NUMBER, "maximum", sizes=sizes.LARGEST)
+    yield _reduction("min", "smallest entry", NUMBER, "minimum", sizes=sizes.LARGEST)
+    yield _reduction("prod", "product", NUMBER, "mul", sizes=sizes.EACH)
     yield _reduction("any", "whether one holds", (BOOL,), "or")
     yield _reduction("all", "whether all hold", (BOOL,), "and")
     for name, doc, further in (
@@ -180,9 +196,16 @@ def _reductions() -> Iterator[Op]:
     ):
         over = lanes.place_of_lanes(further)
         yield Op(name, (1, 1), rules.arg_reduction, f"{doc}, the first of equals, in row order", (), NUMBER, lanes=over)
-    over = lanes.cumsum_lanes
     yield Op(
-        "cumsum", (1, 1), rules.vector(NUMBER), "running totals of a vector", (), NUMBER, expensive=True, lanes=over
+        "cumsum",
+        (1, 1),
+        rules.vector(NUMBER),
+        "running totals of a vector",
+        (),
+        NUMBER,
+        expensive=True,
+        lanes=lanes.cumsum_lanes,
+        sizes=sizes.SUM,
     )
 
 
@@ -198,10 +221,20 @@ def _products_and_shapes() -> Iterator[Op]:
         least=bound.inner_product,
         lanes=lanes.matmul_lanes,
         marks=marks.matmul_marks,
+        sizes=sizes.SUM,
     )
     doc = "every product of an entry of a and an entry of b"
     yield Op(
-        "outer", (2, 2), rules.outer, doc, (), (FLOAT,), picks=True, lanes=lanes.outer_lanes, marks=marks.outer_marks
+        "outer",
+        (2, 2),
+        rules.outer,
+        doc,
+        (),
+        (FLOAT,),
+        picks=True,
+        lanes=lanes.outer_lanes,
+        marks=marks.outer_marks,
+        sizes=sizes.EACH,
     )
     yield _view("transpose", rules.transpose, "axes in reverse order", entries.transpose_entries, lanes.transpose_lanes)
     doc = "the same entries in row order in another shape"
@@ -219,6 +252,7 @@ def _products_and_shapes() -> Iterator[Op]:
         least=bound.smallest,
         moves=entries.concat_entries,
         lanes=lanes.concat_lanes,
+        sizes=sizes.EACH,
     )
     yield Op(
         "stack",
@@ -228,11 +262,13 @@ def _products_and_shapes() -> Iterator[Op]:
         least=bound.smallest,
         moves=entries.stack_entries,
         lanes=lanes.stack_lanes,
+        sizes=sizes.EACH,
     )
 
 
 def _view(name: str, rule: Rule, doc: str, moves: EntryRule, over: LaneRule, *attrs: str) -> Op:
-    return Op(name, (1, 1), rule, doc, attrs, view=True, least=bound.first, moves=moves, lanes=over)
+    columns: dict[str, Any] = {"least": bound.first, "moves": moves, "lanes": over, "sizes": sizes.FIRST}
+    return Op(name, (1, 1), rule, doc, attrs, view=True, **columns)
 
 
 def _indexing() -> Iterator[Op]:
@@ -246,12 +282,14 @@ def _indexing() -> Iterator[Op]:
         least=bound.first,
         moves=entries.gather_entries,
         lanes=lanes.gather_lanes,
+        sizes=sizes.FIRST,
     )
     yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order", least=bound.first)
     doc = "zeros of `shape` with values added at [i, j, ...]"
-    over = lanes.scatter_add_lanes
-    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), (FLOAT,), promoted=(0, 1), lanes=over)
-    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", promoted=(0, 2), lanes=lanes.put_lanes)
+    columns: dict[str, Any] = {"promoted": (0, 1), "lanes": lanes.scatter_add_lanes, "sizes": sizes.FIRST}
+    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), (FLOAT,), **columns)
+    columns = {"promoted": (0, 2), "lanes": lanes.put_lanes, "sizes": sizes.EACH}
+    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", **columns)
 
 
 def _constructors() -> Iterator[Op]:
@@ -268,6 +306,7 @@ def _constructors() -> Iterator[Op]:
         moves=entries.diag_entries,
         lanes=lanes.diag_lanes,
         marks=marks.diag_marks,
+        sizes=sizes.FIRST,
     )
 
 

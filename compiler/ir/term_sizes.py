@@ -11,15 +11,6 @@ from oco.compiler.ir.program import DType, Equation, Literal, Operand, Var
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
-ADDING = frozenset({"add", "sub", "sum", "cumsum", "matmul"})
-"""Operations whose results may be smaller than what they add up."""
-FACTORS = frozenset({"mul", "div", "outer", "neg", "abs", "where", "maximum", "minimum", "concat", "stack"})
-"""Operations whose sizes are those of all their arguments."""
-PLACES = frozenset({"transpose", "reshape", "broadcast", "slice", "gather", "full", "scatter_add"})
-"""Operations whose sizes are those of their first argument, whose entries they move."""
-OF_SIZES = {"sub": "add", "neg": "abs"}
-"""Operations that are others on sizes."""
-
 
 def term_sizes(t: Tracer, v: Value) -> Value | None:
     """|v|_+, of the shape of v; None where v is no sum, so that it is known as well as what the block is given."""
@@ -42,18 +33,19 @@ class _Sizes:
         return self.known[v.name]
 
     def _made_by(self, e: Equation) -> Value | None:
-        if e.op not in ADDING | FACTORS | PLACES:
+        row = OPS.get(e.op)
+        if row is None or row.sizes is None:
             return None
-        counted = 1 if e.op in PLACES or e.op == "div" else len(e.args)
-        sizes = [self.of(a) for a in e.args[:counted]]
-        if e.op not in ADDING and all(s is None for s in sizes):
+        counted = row.sizes.counted or len(e.args)
+        known = [self.of(a) for a in e.args[:counted]]
+        if not row.sizes.adds and all(s is None for s in known):
             return None
-        own = [self._size(a) if s is None else s for a, s in zip(e.args, sizes)]
+        sizes = [self._size(a) if s is None else s for a, s in zip(e.args, known)]
+        if row.sizes.on_sizes is None:
+            return sizes[0]
         rest = [self._size(a) for a in e.args[counted:]]
-        if e.op == "abs":
-            return own[0]
-        attrs = {name: value for name, value in e.attrs if name in OPS[e.op].attrs}
-        return self.t.apply(OF_SIZES.get(e.op, e.op), *own, *rest, **attrs)[0]
+        attrs = {name: value for name, value in e.attrs if name in row.attrs}
+        return self.t.apply(row.sizes.on_sizes or e.op, *sizes, *rest, **attrs)[0]
 
     def _size(self, v: Operand) -> Value:
         """The value itself where it is no float, as a condition or an index is, or known to have no entry below 0; else its size."""

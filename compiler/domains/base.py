@@ -144,8 +144,7 @@ class Domain(ABC):
         """The quantities below that are sound bounds and not exact: "diameter.l1", "diameter.l2", "radius", ..."""
         return frozenset()
 
-    # What a call costs, in words.
-
+    # Costs of a call, in words.
     projection_cost: ClassVar[str] = "O(n)"
     lmo_cost: ClassVar[str] = "O(n)"
 
@@ -306,6 +305,11 @@ class Domain(ABC):
     def sampling_cost(self) -> int:
         """About how many microseconds a sample takes, where that is much."""
         return 0
+
+    @property
+    def decomposes(self) -> bool:
+        """True if a point that is extreme along a direction, or drawn, costs the decomposition of a large matrix: milliseconds."""
+        return False
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, n: int) -> Floats:

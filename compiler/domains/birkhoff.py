@@ -15,6 +15,7 @@ from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
+from oco.compiler.domains.spectral import LARGE
 from oco.compiler.ir.precision import Tolerance
 from oco.dsl.records import dataclass
 
@@ -128,6 +129,10 @@ class Birkhoff(Domain):
             return None
         identity = np.eye(self._order)
         return np.array([identity[list(p)] for p in itertools.permutations(range(self._order))])
+
+    @property
+    def decomposes(self) -> bool:
+        return self.size > LARGE
 
     @property
     def sampling_cost(self) -> int:

@@ -336,6 +336,10 @@ class CutSet(Domain):
         return rows * UNITS if rows > MANY or rows * self.size > SMALL else 0
 
     @property
+    def decomposes(self) -> bool:
+        return self.base.decomposes
+
+    @property
     def sampling_cost(self) -> int:
         return self.base.sampling_cost + self.extreme_cost
 

@@ -16,6 +16,7 @@ from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.properties import FactorForm, LinearBound
 from oco.compiler.domains.spectral import (
+    LARGE,
     RESIDUAL,
     SMALL,
     WARM_RESIDUAL,
@@ -162,6 +163,10 @@ class NuclearBall(Domain):
 
     def centre(self) -> Floats:
         return np.broadcast_to(0.0, self.shape)
+
+    @property
+    def decomposes(self) -> bool:
+        return self.size > LARGE
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         direction = rng.standard_normal((n, *self.shape))

@@ -177,6 +177,10 @@ class Product(Domain):
         return result
 
     @property
+    def decomposes(self) -> bool:
+        return any(d.decomposes for d in self.blocks)
+
+    @property
     def sampling_cost(self) -> int:
         return sum(d.sampling_cost for d in self.blocks)
 

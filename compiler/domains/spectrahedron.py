@@ -17,6 +17,7 @@ from oco.compiler.domains.properties import FactorForm, LinearBound
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
     FACTORED_RESIDUAL,
+    LARGE,
     SMALL,
     WARM_RESIDUAL,
     bottom_eigenvector,
@@ -224,6 +225,10 @@ class Spectrahedron(Domain):
     def tangent(self, c: Floats) -> Floats:
         even = (c + c.T) / 2
         return np.asarray(even - np.eye(self._order) * (np.trace(even) / self._order))
+
+    @property
+    def decomposes(self) -> bool:
+        return self.size > LARGE
 
     def sample(self, rng: np.random.Generator, n: int) -> Floats:
         g = rng.standard_normal((n, *self.shape))

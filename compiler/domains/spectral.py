@@ -30,6 +30,8 @@ the value is off by no more than this share of the norm, and by its square over 
 ROUGH = 0.1
 """Residual for a norm that only has to be about right."""
 GOLDEN = 0.6180339887498949
+LARGE = 2500
+"""Entries from which on a decomposition takes more than about a millisecond."""
 LISTED = 128
 """Entries up to which a vector is written out, not worked out in every round."""
 

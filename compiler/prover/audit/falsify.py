@@ -24,7 +24,6 @@ PLACES, FEWEST, MOST_NUMBERS = 120, 6, 2_000_000  # places, at most and at least
 ANY_ROUND = 1000  # the last that is tried where the horizon is unknown
 CLIMB = 80  # exchanges that are tried to climb from the best place
 LARGEST_BY_DIFFERENCES = 200  # entries of all decisions up to which slopes are found by differences
-LARGEST_SPECTRAL = 400  # entries of a matrix decision whose extreme points are cheap to find
 
 
 class AuditOutcome(StrEnum):
@@ -71,7 +70,7 @@ class Attack:
         """A point of the set that is extreme in a direction, where the set tells."""
         if b.domain.is_box:
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
-        if not b.domain.is_cheap("lmo") or is_expensive(b):
+        if not b.domain.is_cheap("lmo") or b.domain.decomposes:
             return np.asarray(self.rng.choice(self.inside[b.name]))
         return np.asarray(b.domain.lmo_array(-direction))
 
@@ -83,7 +82,7 @@ class Attack:
 
     def _inside(self, b: DecisionBlock, count: int) -> Array:
         """Points of the set; where drawing them is expensive, of the ball within it."""
-        if not is_expensive(b):
+        if not b.domain.decomposes:
             return b.domain.sample(self.rng, count)
         moves = (b.domain.tangent(self.rng.normal(size=b.shape)) for _ in range(count))
         return np.stack([b.domain.inner_centre + b.domain.inner_radius * d / np.linalg.norm(d) for d in moves])
@@ -196,8 +195,3 @@ class Attack:
             moved = [np.ravel(self._value(node, {**p, **zero, b.name: u}) - level) for u in units]
             columns[b.name] = np.stack(moved, axis=1)
         return level, columns
-
-
-def is_expensive(b: DecisionBlock) -> bool:
-    """True if a point of the set costs a decomposition of a large matrix."""
-    return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import DecisionBlock
-from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, AuditOutcome, Place, Verdict, is_expensive
+from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, AuditOutcome, Place, Verdict
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
@@ -170,10 +170,10 @@ class Claims(Attack):
         d = block.domain
         if value > d.interior_margin(d.inner_centre) * (1 + 1e-7) + 1e-12:
             return failed("no ball of this radius lies in the set")
-        for _ in range(1 if is_expensive(block) else min(40, self.count // 2)):
+        for _ in range(1 if d.decomposes else min(40, self.count // 2)):
             move = d.tangent(self.rng.normal(size=d.shape))
             size = float(np.linalg.norm(move))
-            if is_expensive(block):
+            if d.decomposes:
                 inside = d.contains(d.inner_centre + value / size * move, 1e-7)
                 return (AuditOutcome.TESTED, "") if inside else failed("a point of such a ball lies outside the set")
             width = (d.support(move) + d.support(-move)) / size if size > 0 else np.inf

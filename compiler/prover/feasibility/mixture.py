@@ -23,7 +23,6 @@ from oco.compiler.prover.feasibility.multipliers import EqualityRows, affine_row
 from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.prover.phrasing import coordinates, number
-from oco.compiler.prover.suprema.lower_bound import LARGEST_SPECTRAL
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
@@ -112,8 +111,8 @@ class _Claim:
         setting = self.scenario.setting
         blocks = setting.canonical.blocks
         cost = sum(b.domain.extreme_cost for b in blocks)
-        spectral = any(len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL for b in blocks)
-        if any(not b.domain.is_cheap("lmo") for b in blocks) or spectral or not self.scenario.search.take(2 * cost):
+        dear = any(not b.domain.is_cheap("lmo") or b.domain.decomposes for b in blocks)
+        if dear or not self.scenario.search.take(2 * cost):
             return None
         parts = self._split(self.matrix.matrix[0])
         return [{b.name: b.domain.lmo_array(sign * parts[b.name]) for b in blocks} for sign in (1.0, -1.0)]

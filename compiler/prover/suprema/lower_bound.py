@@ -32,7 +32,6 @@ SHARES = (0.5, 0.25, 0.1, 0.03)  # of the way to the best vertex, tried in turn
 LARGEST_ENTRIES = 10**6  # of the arrays on the way, all together
 SHARE = 0.125  # of the steps that there are, those that one climb may take
 OVERHEAD, PART = 10, 2  # steps of an evaluation, and more for each part
-LARGEST_SPECTRAL = 2500  # entries of a matrix decision whose extreme points are cheap to find
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +164,7 @@ def vertex(domain: Domain, slope: Floats, search: Allowance) -> Floats:
     """The decision of the domain that is farthest along a direction; the centre where no steps are left for it."""
     if domain.is_box:
         return np.where(slope >= 0, domain.upper, domain.lower)
-    if not domain.is_cheap("lmo") or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
+    if not domain.is_cheap("lmo") or domain.decomposes:
         return np.asarray(domain.centre())
     if not search.take(domain.extreme_cost):
         return np.asarray(domain.centre())

@@ -39,6 +39,14 @@ def test_what_is_printed_reads_back_as_the_same_set(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
+    ("interval", "box"),
+    [("[-1, 2]", "box(-1, 2)"), ("[0, [1, 2]] with sum(x) <= 2", "box(0, [1, 2]) with sum(x) <= 2")],
+)
+def test_an_interval_is_a_box(interval: str, box: str) -> None:
+    assert str(declared(interval, (2,))) == str(declared(box, (2,)))
+
+
+@pytest.mark.parametrize(
     ("kind", "shape", "arguments", "code", "words"),
     [
         ("box", (2,), ([0, 3], [1, 2]), "OCO410", "lo 3 is above hi 2"),

@@ -34,7 +34,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO117": ("`each round`", "every round", "each round"),
     "OCO118": ("`<= 0`, `>= 0` or `== 0`", "sum(x) - 1", "sum(x) - 1 <= 0"),
     "OCO119": ("`in box(0, 1)`", "x[2] box(0, 1)", "x[2] in box(0, 1)"),
-    "OCO120": ("box(0, 1)", "in [0, 1]", "in box(0, 1)"),
+    "OCO120": ("`[0, 1]`", "in 0..1", "in [0, 1]"),
     "OCO121": ("`.T`", "x.sum", "sum(x.T)"),
     "OCO122": ("`x[a:b]`", "x[0:2:1]", "x[0:2]"),
     "OCO123": ("`dynamic`", "dynamical", "dynamic"),

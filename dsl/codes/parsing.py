@@ -133,10 +133,10 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO120": Code(
         "not bounds, a domain or a distribution",
-        "A param or a stream lies `in [lo, hi]`, or in `lo..hi` where it is whole; a decision lies in a domain such as `box(0, 1)` or "
-        "`simplex`; a distribution such as `uniform(0, 1)` follows `~`.",
-        "model example\nhorizon T = 10\ndecision x[2] in [0, 1]\nminimize sum(x)\n",
-        "Write bounds `in [lo, hi]`, a domain such as `box(0, 1)`, or a distribution after `~`.",
+        "A param or a stream lies `in [lo, hi]`, or in `lo..hi` where it is whole; a decision lies in a domain such as `simplex`, or "
+        "`[lo, hi]`; a distribution such as `uniform(0, 1)` follows `~`.",
+        "model example\nhorizon T = 10\ndecision x[2] in 0..1\nminimize sum(x)\n",
+        "Write bounds `in [lo, hi]`, a domain such as `box(0, 1)` or `simplex`, or a distribution after `~`.",
     ),
     "OCO121": Code(
         "a dot before anything but T",

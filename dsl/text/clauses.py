@@ -71,19 +71,22 @@ def number_of(item: syntax.Expression) -> float | int:
 
 
 def domain_of(domain: syntax.Expression) -> syntax.Call:
-    """Domain of a decision, as a call. Raises OCO120."""
+    """Domain of a decision, as a call; an interval is a box. Raises OCO120."""
     call = _as_call(domain)
     if call is not None:
         return call
     if (missing := _missing_in(domain)) is not None:
         raise missing
-    hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
+    if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
+        return syntax.Call("box", domain.items, span=domain.span)
+    hint = "write the name of a domain, or an interval: box(lo, hi), [lo, hi], ball(r), simplex, ..."
     if isinstance(domain, syntax.ValueSet):
         if sorted(number_of(i) for i in domain.items) == [0, 1]:
             return syntax.Call("box", tuple(sorted(domain.items, key=number_of)), span=domain.span)
         hint = "decisions lie in convex sets, or in {0, 1}: box(lo, hi) holds what lies between"
-    if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
-        hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
+    if isinstance(domain, syntax.Call) and domain.operator == "..":
+        lower, upper = (canonical(a.span.text) for a in domain.args)
+        hint = f"decisions lie in convex sets, or in {{0, 1}}: write `[{lower}, {upper}]`"
     raise fail("OCO120", "a decision lies in a domain", domain.span, hint)
 
 

@@ -7,8 +7,9 @@ The best linear prediction of e(x) by e is E[e(x) e] e / E[e^2], and its usual s
 
 is that of e at recent decisions, and affine in x where g is. The margin is z u(x), with z the quantile of e / u. For a portfolio w with
 covariances S, recently at x, it is z (S x)' w / sqrt(x' S x): the tangent at x of the value at risk z sqrt(w' S w), with the parts of
-Euler's allocation (Tasche, Risk contributions and performance measurement, 1999). E is taken over about the last hundred rounds. Slopes of
-the entries of a stream that differ by no more than noise are replaced by their mean, so that decisions do not follow noise.
+Euler's allocation (Tasche, Risk contributions and performance measurement, 1999). E is taken over about the last hundred rounds, without the
+first, whose predictions come from no data. Slopes of the entries of a stream that differ by no more than noise are replaced by their mean,
+so that decisions do not follow noise.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ def spread_over(
     margins   of the constraint, which keep the averages under their names
     rounding  added to them
     """
-    rate, ranges = call("maximum", FORGETTING, call("div", 1.0, margins.round)), list[StreamRange]()
+    predicted = call(
+        "maximum", call("sub", margins.round, 1.0), 1.0
+    )  # rounds whose predictions come from data: not the first
+    rate, ranges = call("maximum", FORGETTING, call("div", 1.0, predicted)), list[StreamRange]()
 
     def average(name: str, shape: tuple[int, ...], now: Expr) -> Name:
         own = margins.value(name, shape)
@@ -105,8 +109,10 @@ def spread_over(
 
     own = call("add", call("sub", rewrite(usual, at), followed.within(usual)), call("div", beside, size))
     begun = call("_positive", call("sub", square, TINY))
+    least = call("maximum", own, call("mul", LEAST, size))
+    unit = call("add", call("mul", begun, least), call("mul", one_minus(begun), call("maximum", call("abs", missed), TINY)))
     own = call("add", call("mul", begun, own), one_minus(begun))
-    return Spread(own, call("div", missed, call("maximum", own, call("mul", LEAST, size))), rounding, tuple(ranges))
+    return Spread(own, call("div", missed, unit), rounding, tuple(ranges))
 
 
 def _shrunk(slopes: Expr, entries: float, noise: Expr) -> Expr:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import oco
-from oco.evaluation.baselines.rule_table import ROUNDING, rule_line
+from oco.evaluation.baselines.base import Played
+from oco.evaluation.baselines.rule_table import ROUNDING, Beside, rule_line, rule_table
 from oco.evaluation.cost import Trade
 
 CAPPED = """\
@@ -53,3 +56,28 @@ def test_rows_that_do_not_count_are_broken_by_no_rounding_either() -> None:
     for beyond, broken in ((4e-8, 0), (1e-3, 120)):
         trace.constraints[:] = beyond
         assert rule_line("a rule", trace, trade).broken == broken
+
+
+def _broken(trace: Any, name: str, loss: float, rounds: int) -> Played:
+    """Rule with this loss in every round, by which the first constraint is broken in the first so many."""
+    g = np.zeros_like(trace.constraints)
+    g[:rounds, 0] = 3.0
+    return Played(name, {}, np.full(len(g), loss), g, trace.equalities)
+
+
+def test_rules_that_keep_constraints_come_first() -> None:
+    """Without a penalty a rule that serves nothing costs least, and is none that anybody would prefer."""
+    shared = FIXED[: FIXED.index("    fixed:")]
+    for form, most in ((shared, 12), (shared.replace("in 90% of rounds", "each round"), 0)):  # of the first 0.1 x 120 + 0.9 rounds may be broken
+        plan = oco.compile(oco.parse(form))
+        trace = plan.run({"w": np.full((120, 2), 0.5)}, backend="c")
+        trace.constraints[:] = 0.0
+
+        trade = Trade.of(plan.choice.played, 1.0, trace.problem)
+        played = (
+            _broken(trace, "nothing", 0.0, 120),
+            _broken(trace, "dear", 9.0, 0),
+            _broken(trace, "cheap", 7.0, most),
+        )
+        lines = rule_table(trace, Beside(tuple(sorted(played, key=lambda r: trade.score(r)[2])), (), trade)).lines
+        assert [(line.name, line.keeps) for line in lines] == [("cheap", True), ("dear", True), ("nothing", False)]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.records import dataclass
 from oco.evaluation.baselines.base import Played, SkippedRule
+from oco.evaluation.baselines.values import sees_more
 from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun
 
+Array = np.ndarray[Any, Any]
 ROUNDING = 1e-9  # of the size of a constraint, as for the learner's known ones: an excess below it is rounding
 NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
+ALIKE = 0.01  # share by which violations may differ that count as alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +37,7 @@ class RuleLine:
     broken     rounds in which a constraint that binds each round was broken
     cost       loss + weight x violation a round, in the units of the trade
     priced     loss + violations at the penalties of the model; None where it states none
+    keeps      True where it keeps the constraints that have no penalty about as well as the learner, or in the share of rounds that they ask
     """
 
     name: str
@@ -38,6 +46,7 @@ class RuleLine:
     broken: int
     cost: float
     priced: float | None = None
+    keeps: bool = True
 
     @property
     def shown_violation(self) -> float:
@@ -47,7 +56,9 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class RuleTable:
-    """Learner and rules in one measure, the cheapest rule first; pairs of name and reason for those left out; the measure in words."""
+    """Learner and rules in one measure, the cheapest first of the rules that keep the constraints as well, then of the others; pairs of
+    name and reason for those left out; the measure in words.
+    """
 
     learner: RuleLine
     lines: tuple[RuleLine, ...]
@@ -56,13 +67,13 @@ class RuleTable:
 
     @property
     def best(self) -> RuleLine | None:
-        """Cheapest rule; None where none was played."""
+        """Cheapest rule that keeps the constraints as well, or where none does, of all; None where none was played."""
         return self.lines[0] if self.lines else None
 
     @property
     def better(self) -> bool:
-        """True where a rule costs less than the learner."""
-        return self.best is not None and self.best.cost < self.learner.cost
+        """True where a rule keeps the constraints as well and costs less than the learner."""
+        return self.best is not None and self.best.keeps and self.best.cost < self.learner.cost
 
     @property
     def marked(self) -> tuple[tuple[str, RuleLine], ...]:
@@ -73,19 +84,51 @@ class RuleTable:
 def rule_table(trace: MeasuredRun, beside: Beside) -> RuleTable:
     """Table of a run and the rules that were played over its rounds."""
     own = rule_line(f"the learner ({trace.promise.algorithm})", trace, beside.trade)
-    lines = tuple(rule_line(r.name, r, beside.trade) for r in beside.played)
+    made = [
+        replace(rule_line(r.name, r, beside.trade), keeps=_keeps(trace.problem, beside.trade, r, trace))
+        for r in beside.played
+    ]
+    lines = tuple(sorted(made, key=lambda line: (sees_more(line.name), not line.keeps)))
     return RuleTable(own, lines, tuple((r.name, r.why) for r in beside.left_out), beside.trade.words)
 
 
 def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
     """Totals of one run."""
     hard = run.constraints[:, trade.hard]
-    scales = trade.units if trade.scales is None else trade.scales
-    known = np.isfinite(scales) & (scales > 0)  # constraints that do not count have the unit 0
-    slack = ROUNDING * np.where(known, scales, 1.0)[: len(trade.hard)][trade.hard]
+    slack = _slack(trade)[: len(trade.hard)][trade.hard]
     beyond = hard > slack
     broken = int(np.ascontiguousarray(beyond.T).any(axis=0).sum())
     loss, violation = float(run.loss.sum()), trade.broken(run).copy()
     violation[np.flatnonzero(trade.hard)[~beyond.any(axis=0)]] = 0.0  # what rounding adds up to over many rounds
     priced = None if trade.penalties is None else loss + float(trade.penalties @ violation)
     return RuleLine(name, loss, float(violation.sum()), broken, trade.score(run)[2], priced)
+
+
+def _keeps(problem: Canonical, trade: Trade, rule: Measured, own: Measured) -> bool:
+    """True where a rule keeps each constraint without a penalty about as well as the learner: one that may be broken in a share of the
+    rounds in these, or in no more rounds than the learner; others by what they are broken by in all.
+    """
+    rounds, shared = len(rule.loss), np.zeros(len(trade.units), dtype=bool)
+    allowed = np.zeros(rule.constraints.shape[1])
+    ends = np.cumsum([0, *(c.size for c in problem.inequalities)])
+    for c, a, b in zip(problem.inequalities, ends, ends[1:]):
+        if c.margin is not None:
+            shared[a:b], allowed[a:b] = True, c.margin.allowed(rounds)
+    broken, most = (_rounds_broken(trade, run) for run in (rule, own))
+    if (broken > np.maximum(allowed, most))[shared[: len(allowed)]].any():
+        return False
+    unpriced = ~shared if trade.penalties is None else ~shared & (trade.penalties == 0)
+    violation, least = trade.broken(rule), trade.broken(own)
+    return bool((violation <= least + ALIKE * abs(least) + rounds * _slack(trade))[unpriced].all())
+
+
+def _rounds_broken(trade: Trade, run: Measured) -> Array:
+    """Rounds in which each inequality is broken, (N,)."""
+    return np.asarray((run.constraints > _slack(trade)[: run.constraints.shape[1]]).sum(axis=0))
+
+
+def _slack(trade: Trade) -> Array:
+    """Excess of each constraint below which it is rounding, (N + M,)."""
+    scales = trade.units if trade.scales is None else trade.scales
+    known = np.isfinite(scales) & (scales > 0)  # constraints that do not count have the unit 0
+    return np.asarray(ROUNDING * np.where(known, scales, 1.0))

@@ -130,7 +130,7 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem:
     verb, sign = ("earned", -1.0) if problem.model.maximized else ("lost", 1.0)
     priced = run.own is not None and run.own.priced is not None
     total = run.loss if run.own is None or run.own.priced is None else run.own.priced
-    against = []
+    against, alone = [], ""
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
     violating = static is not None and static.status == ComparatorStatus.LEAST_VIOLATING.value
     fixed = not problem.standing.carried and not (priced and violating)
@@ -142,8 +142,11 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem:
     if run.rules is not None and run.rules.best is not None:
         rule = run.rules.best
         other, broke = (rule.loss, _broke(run.own, rule)) if rule.priced is None else (rule.priced, "")
-        against.append(f"{compared(sign * total, sign * other)} the best rule{broke}")
-    beside = f": {' and '.join(against)}" if against else ""
+        if rule.keeps:
+            against.append(f"{compared(sign * total, sign * other)} the best rule{broke}")
+        else:
+            alone = f"; no rule that was played kept {'its constraint' if len(constraints) == 1 else 'its constraints'} as well"
+    beside = (f": {' and '.join(against)}" if against else "") + alone
     own = f"{number(sign * total)} {'with penalties ' if priced else ''}in {counted(run.rounds, 'round')}"
     return f"{run.model} {verb} {own}{beside}.{_kept_words(constraints)}"
 
@@ -189,7 +192,8 @@ def _comparator_note(line: RegretLine) -> str:
 def _best_rule(run: RunSummary) -> list[str]:
     if run.rules is None or run.rules.best is None:
         return []
-    return _wrapped(f"best rule: {run.rules.best.name}")[:2]
+    less = "" if run.rules.best.keeps else ", which keeps constraints less well"
+    return _wrapped(f"best rule: {run.rules.best.name}{less}")[:2]
 
 
 def _held(run: RunSummary) -> list[str]:

@@ -24,7 +24,7 @@ QUANTILES, OF_OVERALL = (0.75, 0.96, 0.998), (0.75, 0.9, 0.98, 0.998)
 """Quantiles of the experts on averages that forget, and of those on the mean of all rounds, whose margins converge."""
 SOLVED = tuple((i, REACH, q) for i in range(len(FORGETTING)) for q in (OF_OVERALL if i == OVERALL else QUANTILES))
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
-FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
+FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995, 0.999)
 """Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 SHIFTED = (0.5, 0.75, 0.95)
 """Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,

@@ -9,6 +9,7 @@ from ir_programs import FLOAT
 from test_c99 import build, needs_compiler
 
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.loop_groups import LEAST_TILED, LONG
 from oco.compiler.ir.program import Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 
@@ -66,6 +67,40 @@ def test_kernels(tmp_path):
         args[-1] = np.round(args[-1], 1)
         _, worst, ordered = native.measure(1, np.zeros(2), *args)
         assert worst.max() < 1e-12 and np.array_equal(ordered, np.sort(args[-1]))
+
+
+def products_program(m: int, n: int, inner: int) -> Program:
+    """Products of rows with rows: of two matrices, and of one with itself where a mask leaves some of its columns out."""
+    t = Tracer(f"products{m}_{n}_{inner}")
+    shapes = {"a": (m, inner), "b": (n, inner), "kept": (inner,)}
+
+    def measure(now, x, seen):
+        a, b, kept = seen.values()
+        return t.lift(0.0), a @ b.T, t.where(kept > 0.0, b, 0.0) @ b.T
+
+    return trace_program(
+        t,
+        decision=[Field("x", Type(FLOAT, (2,)))],
+        feedback=[Field(name, Type(FLOAT, shape)) for name, shape in shapes.items()],
+        init=lambda start: {"x": start["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=lambda state, seen, drawn: {"x": state["x"]},
+        measure=measure,
+    )
+
+
+@needs_compiler
+def test_products_of_rows_add_up_their_terms_in_order(tmp_path):
+    """In tiles of any width and height, to the bit."""
+    shapes = [
+        (LEAST_TILED + i, LEAST_TILED + k, LONG + i) for i, k in ((0, 0), (1, LEAST_TILED), (2, 3), (7, 1), (19, 20))
+    ]
+    rng = np.random.default_rng(3)
+    for native, (m, n, inner) in zip(build([products_program(*shape) for shape in shapes], tmp_path), shapes):
+        a, b, kept = rng.normal(size=(m, inner)), rng.normal(size=(n, inner)), rng.normal(size=inner)
+        _, found, masked = native.measure(1, np.zeros(2), a, b, kept)
+        assert np.array_equal(found, np.cumsum(a[:, None] * b, axis=2)[:, :, -1])
+        assert np.array_equal(masked, np.cumsum((b * (kept > 0))[:, None] * b, axis=2)[:, :, -1])
 
 
 HARD = {

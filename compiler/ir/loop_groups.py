@@ -21,6 +21,8 @@ from oco.dsl.records import dataclass
 
 LONG = 64
 """Entries of a loop that is worth fusing with others for the memory that they share, and of a sum that is taken in parts."""
+LEAST_TILED = 16
+"""Rows of either side from which products of rows with rows take tiles of these, that stay in registers."""
 FEWEST_LOGARITHMS = 8
 """Logarithms whose sum is taken as one of a product."""
 IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
@@ -52,6 +54,13 @@ def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collec
     return len(b.type.shape) == 1 or is_transposed(b)
 
 
+def in_tiles(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
+    """True if long rows are multiplied with long rows, each read many times: both are in memory then, and no other loop shares theirs."""
+    if not rows_of_product(e, made_by, stored) or len(e.outs[0].type.shape) != 2:
+        return False
+    return e.args[0].type.shape[-1] >= LONG and min(e.outs[0].type.shape) >= LEAST_TILED
+
+
 def sums_logarithms(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
     """True for the sum of logarithms that nothing else needs, which is the logarithm of a product."""
     (x,) = e.args
@@ -73,7 +82,7 @@ def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str])
         return (shape if last else reduced) or None
     if e.op == "matmul":
         if rows_of_product(e, made_by, stored):
-            return shape
+            return None if in_tiles(e, made_by, stored) else shape
         return e.args[0].type.shape if not shape else None
     return None
 

@@ -9,6 +9,7 @@ from ir_programs import FLOAT
 from test_c99 import build, needs_compiler
 
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.loop_groups import LEAST_TILED, LONG
 from oco.compiler.ir.program import Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 
@@ -66,6 +67,56 @@ def test_kernels(tmp_path):
         args[-1] = np.round(args[-1], 1)
         _, worst, ordered = native.measure(1, np.zeros(2), *args)
         assert worst.max() < 1e-12 and np.array_equal(ordered, np.sort(args[-1]))
+
+
+def products_program(m: int, n: int, inner: int) -> Program:
+    """Products of rows with rows: of two matrices, and of one with itself where columns or rows are left out, or columns weighted."""
+    t = Tracer(f"products{m}_{n}_{inner}")
+    shapes = {"a": (m, inner), "b": (n, inner), "columns": (inner,), "rows": (n, 1)}
+
+    def measure(now, x, seen):
+        a, b, columns, rows = seen.values()
+        left = [
+            t.where(columns > 0.0, b, 0.0),
+            columns * b,
+            t.where(rows > 0.0, b, 0.0),
+            t.where(columns > 0.0, b, 1.0),
+        ]
+        return t.lift(0.0), a @ b.T, t.stack(*(c @ b.T for c in left))
+
+    return trace_program(
+        t,
+        decision=[Field("x", Type(FLOAT, (2,)))],
+        feedback=[Field(name, Type(FLOAT, shape)) for name, shape in shapes.items()],
+        init=lambda start: {"x": start["x"]},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=lambda state, seen, drawn: {"x": state["x"]},
+        measure=measure,
+    )
+
+
+def in_order(a, b):
+    """Inner products of rows, each added up from its first term to its last one."""
+    return np.cumsum(a[:, None] * b, axis=2)[:, :, -1]
+
+
+@needs_compiler
+def test_products_of_rows_add_up_their_terms_in_order(tmp_path):
+    """In tiles of any width and height, to the bit; those of a matrix with itself below the diagonal, and above it as below."""
+    least = LEAST_TILED
+    shapes = [(least + i, least + k, LONG + i) for i, k in ((0, 0), (1, least), (2, 3), (7, 1), (19, 20))]
+    rng = np.random.default_rng(3)
+    for native, (m, n, inner) in zip(build([products_program(*shape) for shape in shapes], tmp_path), shapes):
+        a, b = rng.normal(size=(m, inner)), rng.normal(size=(n, inner))
+        columns, rows = rng.normal(size=inner), rng.normal(size=(n, 1))
+        _, found, with_itself = native.measure(1, np.zeros(2), a, b, columns, rows)
+        assert np.array_equal(found, in_order(a, b))
+        expected = [
+            in_order(c, b) for c in (b * (columns > 0), b * columns, b * (rows > 0), np.where(columns > 0, b, 1))
+        ]
+        expected[1] = np.tril(expected[1]) + np.tril(expected[1], -1).T
+        for own, other in zip(with_itself, expected):
+            assert np.array_equal(own, other)
 
 
 HARD = {

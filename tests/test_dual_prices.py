@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,14 @@ from test_pilots_on_data import TEXT as PACING
 from test_pilots_on_data import rounds
 
 import oco
-from oco.compiler.algorithms.dual_prices import RESERVE, STEP
+from oco.compiler.algorithms.dual_prices import RESERVE, STEP, DualPrices
 from oco.compiler.algorithms.experts import gradients, solving
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.trace_spec import TraceSpec
+from oco.compiler.problem.canonical import canonical
 
 TEXT = """
 model spending
@@ -43,6 +50,22 @@ def test_prices_follow_the_formula(penalty: float) -> None:
         run.play({"v": v, "c": c})
         np.testing.assert_allclose(run.value("lambda"), [price], atol=1e-9)
     assert max(guesses) == penalty if penalty < 1 else max(guesses) < 3
+
+
+def test_rounding_of_a_constraint_that_is_met_as_an_equality_has_no_price() -> None:
+    """0.1 - 0.3 + 0.2 is 0, and more than 0 in floating point: its slope is no part of the subgradient, that of 1e-9 is."""
+    text = "model m\nhorizon T = 9\ndecision x[3] in box(-1, 1)\nstream a[3] in [-1, 1]\nminimize a @ x\n"
+    problem = canonical(oco.parse(f"{text}subject to\n    met: sum(x) <= 0 each round\n"))
+
+    def slope(t: Any, x: Any, a: Any) -> Any:
+        p, x = Problem(t, TraceSpec(problem, {}, problem.structure[0], 9.0), {"a": a}, t.lift(1)), Point((x,))
+        return DualPrices(p).slope({}, x, p.constraints(x), t.full(2.0, (1,))).blocks[0]
+
+    of, a = as_numpy("slope", slope, *[Type(DType.FLOAT, (3,))] * 2), np.array([0.5, -0.5, 1.0])
+    rounded = np.array([0.1 + 0.2, -0.3, 0.0])
+    assert rounded.sum() > 0
+    np.testing.assert_array_equal(of(rounded, a)[0], a)
+    np.testing.assert_array_equal(of(rounded + 1e-9, a)[0], a + 2)
 
 
 def test_a_constraint_that_is_the_same_in_all_rounds_is_met_on_average_where_it_pays() -> None:

@@ -14,7 +14,18 @@ from oco.backends.c99 import vectors
 from oco.backends.c99.templates import HELPERS
 from oco.dsl.records import dataclass
 
-KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
+KERNELS = (
+    "sort",
+    "sort_int",
+    "argsort",
+    "weighted_quantile",
+    "row_products",
+    "solve",
+    "reflections",
+    "rotations",
+    "svd",
+    "eigh",
+)
 """Files of functions, in the order of a source."""
 _REFERENCE = re.compile(r"@(\w+)")
 _DEFINITION = re.compile(r"^(?:\w[^(@]*|#define )@(\w+)\b", re.MULTILINE)

@@ -9,6 +9,7 @@ from oco.backends.c99.entries import flat_index, stretched
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.vectors import c_type, is_vector, zero
 from oco.backends.c99.writer import Writer
+from oco.compiler.ir.loop_groups import LEAST_TILED, in_tiles, is_gram
 from oco.compiler.ir.program import DType, Equation, Operand, Type, Var
 from oco.compiler.ir.type_rules import broadcast_shapes
 
@@ -53,8 +54,21 @@ SHORT_ROW = 128
 
 
 def _matmul(w: Writer, e: Equation) -> None:
-    """Matrix product column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
-    _sum_of_multiples(w, e, e.args[0].type.shape[:-1], e.args[1].type.shape[1:])
+    """Matrix product in tiles, or column by column, adding multiples. (`loops.py` has the products that go row by row.)"""
+    if in_tiles(e, w.entries.made_by, w.entries.places):
+        _row_products(w, e)
+    else:
+        _sum_of_multiples(w, e, e.args[0].type.shape[:-1], e.args[1].type.shape[1:])
+
+
+def _row_products(w: Writer, e: Equation) -> None:
+    """Inner products of the rows of a matrix with those of another, which is transposed in the equation."""
+    (a, b), (m, n) = e.args, e.outs[0].type.shape
+    assert isinstance(b, Var)
+    other, inner = w.entries.made_by[b.name].args[0], a.type.shape[-1]
+    rows, columns, target, panel = w.memory(a), w.memory(other), w.place(e.outs[0]), w.scratch(LEAST_TILED * inner)
+    symmetric = "true" if is_gram(e, w.entries.made_by) else "false"
+    w.line(f"@row_products({rows}, {columns}, {target}, {panel}, {m}, {n}, {inner}, {symmetric});")
 
 
 def _sum_of_multiples(w: Writer, e: Equation, rows: tuple[int, ...], columns: tuple[int, ...]) -> None:

@@ -116,7 +116,8 @@ class DualPrices:
         """Subgradient of P_t at x."""
         slope = self.p.gradient(x)
         if g is not None:
-            hard = prices * self.t.to_float(g > 0.0)
+            # a step that ends at g = 0 is on a side of it by rounding
+            hard = prices * self.t.to_float(significant_entries(self.t, g) > 0.0)
             soft = self._of_inequalities(state) if self.on_average.any() else hard
             slope = slope + self.p.constraint_combination(x, self._mixed(soft, hard))
         return slope + self._of_equalities(state, x) if self.M else slope

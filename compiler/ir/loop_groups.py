@@ -15,12 +15,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from oco.compiler.ir.ops import OPS, POINTWISE, REDUCTIONS
-from oco.compiler.ir.program import Block, DType, Equation, Operand, Var
+from oco.compiler.ir.program import Block, DType, Equation, Literal, Operand, Var
 from oco.compiler.ir.rewrite import read_by
 from oco.dsl.records import dataclass
 
 LONG = 64
 """Entries of a loop that is worth fusing with others for the memory that they share, and of a sum that is taken in parts."""
+LEAST_TILED = 16
+"""Rows of either side from which products of rows with rows take tiles of these, that stay in registers."""
 FEWEST_LOGARITHMS = 8
 """Logarithms whose sum is taken as one of a product."""
 IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
@@ -52,6 +54,36 @@ def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collec
     return len(b.type.shape) == 1 or is_transposed(b)
 
 
+def in_tiles(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
+    """True if long rows are multiplied with long rows, each read many times: both are in memory then, and no other loop shares theirs."""
+    if not rows_of_product(e, made_by, stored) or len(e.outs[0].type.shape) != 2:
+        return False
+    return e.args[0].type.shape[-1] >= LONG and min(e.outs[0].type.shape) >= LEAST_TILED
+
+
+def is_gram(e: Equation, made_by: Mapping[str, Equation]) -> bool:
+    """True if a product of rows with rows is one of a matrix with itself, entries of its columns times a number each or left out."""
+
+    def bare(x: Operand) -> Operand:
+        behind = made_by.get(x.name) if isinstance(x, Var) else None
+        if behind is not None and behind.op == "where":
+            kept, matrix, other = behind.args
+            leaves_out = isinstance(other, Literal) and other.value == 0
+            return bare(matrix) if leaves_out and _by_column(kept, x) and matrix.type.shape == x.type.shape else x
+        for matrix, factor in (behind.args, behind.args[::-1]) if behind is not None and behind.op == "mul" else ():
+            if _by_column(factor, x) and matrix.type.shape == x.type.shape:
+                return bare(matrix)
+        return x
+
+    a, b = e.args
+    return isinstance(b, Var) and b.name in made_by and bare(a) == bare(made_by[b.name].args[0])
+
+
+def _by_column(x: Operand, matrix: Operand) -> bool:
+    """True if an operand that broadcasts to a matrix has one number for all entries of a column."""
+    return x.type.shape[-1:] == matrix.type.shape[-1:] and math.prod(x.type.shape[:-1]) == 1
+
+
 def sums_logarithms(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
     """True for the sum of logarithms that nothing else needs, which is the logarithm of a product."""
     (x,) = e.args
@@ -73,7 +105,7 @@ def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str])
         return (shape if last else reduced) or None
     if e.op == "matmul":
         if rows_of_product(e, made_by, stored):
-            return shape
+            return None if in_tiles(e, made_by, stored) else shape
         return e.args[0].type.shape if not shape else None
     return None
 

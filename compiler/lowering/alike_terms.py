@@ -30,7 +30,7 @@ HIGHEST = 64
 """Height of a term up to which it is put together with others: as deep a stack Python surely has."""
 
 Nodes = np.ndarray[Any, Any]
-"""Array of alike expressions, (..., ) of objects: their values together have its axes before their own."""
+"""Array of alike expressions: their values together have its axes before their own."""
 
 
 class AlikeTerms:
@@ -40,16 +40,14 @@ class AlikeTerms:
     values  of nodes by id, to which those of alike terms are added; what they share is worked out by `plain`
     """
 
-    def __init__(
-        self, t: Tracer, env: Mapping[str, Any], values: dict[int, Any], plain: Callable[[Expr], Any]
-    ) -> None:
+    def __init__(self, t: Tracer, env: Mapping[str, Any], values: dict[int, Any], plain: Callable[[Expr], Any]) -> None:
         self.t, self.values, self.plain = t, values, plain
         self.numbers = _Numbers(_common_types(env))
         self.done: dict[tuple[Any, ...], Any] = {}
 
     def work_out(self, root: Expr) -> None:
         """Add the values of the alike terms of all sums in an expression."""
-        if not self.numbers.types:
+        if not self.numbers.types or len(self.numbers.streams(root)) < LEAST:
             return
         self.numbers.add(root)
         open_, seen = [root], set[int]()
@@ -89,10 +87,10 @@ class AlikeTerms:
 
     def _aligned(self, nodes: Nodes, rank: int) -> Any:
         """Value of arguments, their own axes as many as those of the call, so that they stand beside those of others."""
-        value, missing = self.of(nodes), rank - len(nodes.flat[0].shape)
-        if missing <= 0 or self._apart(nodes).size == 1:
+        value, own = self.of(nodes), len(nodes.flat[0].shape)
+        if rank <= own or not isinstance(value, Value) or value.ndim == own:
             return value
-        return self.t.reshape(value, (*value.shape[: nodes.ndim], *(1,) * missing, *value.shape[nodes.ndim :]))
+        return self.t.reshape(value, (*value.shape[: nodes.ndim], *(1,) * (rank - own), *value.shape[nodes.ndim :]))
 
     def _add_rows(self, nodes: Nodes) -> list[Nodes]:
         """Work out the terms of alike sums that are alike among themselves, too; all terms of the sums."""
@@ -126,7 +124,7 @@ class AlikeTerms:
         groups: dict[int, dict[int, Nodes]] = {}
         for term in terms:
             first = term.flat[0]
-            if id(first) not in self.values and _key(term) not in self.done and self.numbers.are_few(first):
+            if id(first) not in self.values and _key(term) not in self.done and self.numbers.gains(first):
                 groups.setdefault(self.numbers.alike[id(first)], {}).setdefault(self.numbers.same[id(first)], term)
         for own in groups.values():
             if len(own) >= LEAST:  # in the order of their streams, so that other groups of as many have the same arrays
@@ -162,11 +160,11 @@ class _Numbers:
             own, children = id(node), [id(c) for c in node.children]
             self.same[own] = self._number("same", *self._of(node), *(self.same[c] for c in children))
             self.alike[own] = self._alike(node, children)
-            self.calls[own] = isinstance(node, Call) + sum(self.calls[c] for c in children)
+            self.calls[own] = min(isinstance(node, Call) + sum(self.calls[c] for c in children), FEWEST_CALLS)
             self.height[own] = 1 + max((self.height[c] for c in children), default=0)
 
-    def are_few(self, term: Expr) -> bool:
-        """True for terms that an array makes fewer equations of, of a height that it is made for."""
+    def gains(self, term: Expr) -> bool:
+        """True for a term of which an array with a row for each takes fewer equations, of a height that one is made for."""
         return self.calls[id(term)] >= FEWEST_CALLS and self.height[id(term)] <= HIGHEST
 
     def streams(self, term: Expr) -> list[int]:

@@ -257,8 +257,8 @@ class StoredValue:
         return self.t.map_(lambda h: (costs.of(h),), self.t.iota(self.ahead + 1))[0]
 
     def _values(self, costs: ToCome, table: Value, state: State) -> State:
-        """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in `table`; where
-        stores move each other those before its flows, and what one is worth beside them.
+        """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table;
+        where stores move each other those before its flows, and what one is worth beside them.
         """
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
-from types import MemberDescriptorType
+from functools import cache
+from operator import attrgetter
+from types import CodeType, FunctionType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,8 +64,30 @@ class _Unwritten:
 
 def _method(cls: Any, name: str) -> Any:
     """Method that `dataclasses` writes for these fields, by which nothing is set."""
-    same = [(f.name, f.type, copy(f)) for f in fields(cls)]
-    return dataclasses.make_dataclass(cls.__name__, same, init=False, frozen=True).__dict__[name]
+    if name == "__repr__":
+        same = [(f.name, f.type, copy(f)) for f in fields(cls)]
+        return dataclasses.make_dataclass(cls.__name__, same, init=False, frozen=True).__dict__[name]
+    of_hash = name == "__hash__"
+    compared = [f.name for f in fields(cls) if (f.compare if not of_hash or f.hash is None else f.hash)]
+    values: Any = attrgetter(*compared) if len(compared) > 1 else _few(compared)
+
+    def __hash__(self: Any) -> int:
+        return hash(values(self))
+
+    def __eq__(self: Any, other: object) -> Any:
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    result = __hash__ if of_hash else __eq__
+    result.__qualname__ = f"{cls.__qualname__}.{name}"
+    return result
+
+
+def _few(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Value of an attribute as a tuple, which `attrgetter` makes of several alone; the empty one without names."""
+    if not names:
+        return lambda self: ()
+    value = attrgetter(*names)
+    return lambda self: (value(self),)
 
 
 # `__init__` as `dataclasses` writes it, without two more methods and a class for each.
@@ -80,49 +105,66 @@ _FACTORY = _Factory()
 
 def _initializer(cls: Any, frozen: bool) -> Any:
     """Method `__init__` that sets the fields, and calls `__post_init__` where there is one."""
-    every = fields(cls)
+    every = list(enumerate(fields(cls)))
     own: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
-    lines = [_setting(cls, f, own, frozen) for f in every if f.init or _has_default(f)]
+    lines = [_setting(cls, k, f, own, frozen) for k, f in every if f.init or _has_default(f)]
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
-    taken = [f for f in every if f.init]
-    named = [_parameter(f) for f in taken if f.kw_only]
-    parameters = ["self", *(_parameter(f) for f in taken if not f.kw_only), *(["*", *named] if named else [])]
+    taken = [f for _, f in every if f.init]
+    named = [f"_{k}" for k, f in every if f.init and f.kw_only]
+    parameters = ["self", *(f"_{k}" for k, f in every if f.init and not f.kw_only), *(["*", *named] if named else [])]
     body = "".join(f"\n  {line}" for line in lines) or "\n  pass"
     text = f"def write({', '.join(own)}):\n def __init__({', '.join(parameters)}):{body}\n return __init__"
-    scope: dict[str, Any] = {}
-    exec(text, vars(sys.modules[cls.__module__]), scope)
-    result: Any = scope["write"](**own)
+    write = _renamed(_compiled(text), {f"_{k}": f.name for k, f in every})
+    result: Any = FunctionType(write, vars(sys.modules[cls.__module__]))(**own)
     result.__qualname__ = f"{cls.__qualname__}.__init__"
     result.__annotations__ = {f.name: f.type for f in taken} | {"return": None}
+    result.__defaults__ = tuple(_default(f) for f in taken if _has_default(f) and not f.kw_only)
+    result.__kwdefaults__ = {f.name: _default(f) for f in taken if _has_default(f) and f.kw_only}
     return result
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    """Code of the function that a text defines: the k-th field is `_k` there, so that most classes share theirs."""
+    return next(part for part in compile(text, "<record>", "exec").co_consts if isinstance(part, CodeType))
+
+
+def _renamed(code: CodeType, names: dict[str, str]) -> CodeType:
+    """Code with other names, and with these in functions within it."""
+
+    def part(const: Any) -> Any:
+        if isinstance(const, CodeType):
+            return _renamed(const, names)
+        return names.get(const, const) if isinstance(const, str) else const
+
+    variables, others = (tuple(names.get(n, n) for n in own) for own in (code.co_varnames, code.co_names))
+    return code.replace(co_varnames=variables, co_names=others, co_consts=tuple(map(part, code.co_consts)))
 
 
 def _has_default(f: Field[Any]) -> bool:
     return f.default is not MISSING or f.default_factory is not MISSING
 
 
-def _parameter(f: Field[Any]) -> str:
-    """Parameter of a field, with its default."""
-    if f.default_factory is not MISSING:
-        return f"{f.name}=_FACTORY"
-    return f.name if f.default is MISSING else f"{f.name}=_of_{f.name}"
+def _default(f: Field[Any]) -> Any:
+    """Default of the parameter of a field."""
+    return f.default if f.default_factory is MISSING else _FACTORY
 
 
-def _setting(cls: type, f: Field[Any], own: dict[str, Any], frozen: bool) -> str:
-    """Line that sets a field; what it reads is added to `own`."""
-    value, default = f.name, f"_of_{f.name}"
+def _setting(cls: type, k: int, f: Field[Any], own: dict[str, Any], frozen: bool) -> str:
+    """Line that sets the k-th field; what it reads is added to `own`."""
+    value, default = f"_{k}", f"_of_{k}"
     if f.default_factory is not MISSING:
         own[default] = f.default_factory
-        value = f"{default}() if {f.name} is _FACTORY else {f.name}" if f.init else f"{default}()"
-    elif f.default is not MISSING:
+        value = f"{default}() if {value} is _FACTORY else {value}" if f.init else f"{default}()"
+    elif not f.init:
         own[default] = f.default
-        value = f.name if f.init else default
+        value = default
     if not frozen:
-        return f"self.{f.name} = {value}"
+        return f"self._{k} = {value}"
     if isinstance(slot := cls.__dict__.get(f.name), MemberDescriptorType):  # in three fifths of the time
-        own[f"_set_{f.name}"] = slot.__set__
-        return f"_set_{f.name}(self, {value})"
-    return f"_set(self, {f.name!r}, {value})"
+        own[f"_set_{k}"] = slot.__set__
+        return f"_set_{k}(self, {value})"
+    return f"_set(self, '_{k}', {value})"
 
 
 # What frozen classes share.

@@ -73,8 +73,10 @@ BROKEN = {
 @pytest.mark.parametrize("words", BROKEN)
 def test_broken_equations_are_refused(words):
     constants = (Global(Var("w", Type(FLOAT, (2,))), np.ones(2)),) if words == "do not fit" else ()
-    with pytest.raises(InternalError, match=words):
-        check(with_update(*BROKEN[words], constants=constants))
+    broken = with_update(*BROKEN[words], constants=constants)
+    for before in (None, replace(broken, update=program().update)):  # what is added to a program is held as the rest is
+        with pytest.raises(InternalError, match=words):
+            check(broken, before)
 
 
 def test_a_variable_of_an_inner_block_does_not_leave_it():

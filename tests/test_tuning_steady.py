@@ -20,6 +20,7 @@ from oco.compiler.selection.variants import variants
 from oco.compiler.selection.verdicts import Informativeness
 from oco.compiler.theory.theorems import Free
 from oco.dsl.load import parse
+from oco.evaluation.by_chance import exceeded_by_chance
 from oco.evaluation.cost import PartOfRounds, SteadyCost, Trade
 from oco.evaluation.data import Data
 from oco.evaluation.tuning import SearchSpace, TriedConstants, Tuning, tune
@@ -99,6 +100,12 @@ def test_what_chance_may_gain_is_not_taken(gain: float, is_taken: bool) -> None:
     assert result.winner.held.value < result.default.held.value
     assert (result.best is result.winner) == is_taken and ("chance" in str(result)) != is_taken
     assert result.by_chance == pytest.approx(student.ppf(0.99, 9) * means.std(ddof=1) / np.sqrt(10))
+
+
+def test_what_chance_exceeds_is_the_quantile_of_students_t() -> None:
+    for degrees in range(1, 31):
+        exceeded = [exceeded_by_chance(degrees, share) for share in (0.001, 0.01, 0.2)]
+        assert exceeded == pytest.approx(student.isf([0.001, 0.01, 0.2], degrees), rel=1e-10)
 
 
 def test_waves_are_no_gain() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
-from statistics import fmean
+from math import fsum, inf
 from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -48,7 +47,8 @@ class Pace:
         if not self._seconds:
             return None
         width = max(self.width, sum(self._seconds) / max(perf_counter() - self._began, 1e-9))
-        return fmean(self._seconds[self.width :] or self._seconds) * max(1.0, runs / width)
+        seconds = self._seconds[self.width :] or self._seconds
+        return fsum(seconds) / len(seconds) * max(1.0, runs / width)
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
 from oco.backends.python.layout import turned
 from oco.backends.python.sources import definitions, helper_lines, imports
-from oco.backends.python.specialized import reads, specialized
+from oco.backends.python.specialized import specialized
 from oco.backends.python.streams import Stream
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
@@ -32,6 +32,7 @@ from oco.dsl.labels import Axes
 
 _RULE = 100
 _CALLED_HELPER = re.compile(rf"\b({'|'.join(helper.__name__ for helper in HELPERS)})\(")
+_DEFINITION = re.compile(r"^(?:(?:def|class) (\w+)|(\w+) = )", re.MULTILINE)
 _LEARNER = ("intake", "state_file", "standalone")
 _IN_TURN = ("open_rounds", "standalone_delayed")
 _FILE = "standalone_file"
@@ -82,14 +83,13 @@ def _module(head: str, *parts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> frozenset[str]:
-    """Names that a text reads; the learner's text is asked for again and again."""
-    return frozenset(reads(_tree(text)))
-
-
-@lru_cache(maxsize=4)
-def _tree(text: str) -> ast.Module:
-    """Tree of a text: what it reads and what it defines are asked for one after the other."""
-    return ast.parse(text)
+    """Names in the code of a text, which it may read; the learner's text is asked for again and again."""
+    read, open_ = set[str](), [compile(text, "<module>", "exec", dont_inherit=True)]
+    while open_:
+        code = open_.pop()
+        read.update(code.co_names, code.co_varnames, code.co_cellvars)
+        open_ += [part for part in code.co_consts if isinstance(part, CodeType)]
+    return frozenset(read)
 
 
 def _rule_part(program: Program, contract: Contract) -> list[str]:
@@ -116,9 +116,7 @@ def _specialized(names: Sequence[str], in_turn: bool, known: tuple[tuple[str, An
 
 def _defined(lines: Sequence[str]) -> set[str]:
     """Names that a text defines at its top."""
-    tree = _tree("\n".join(lines))
-    assigned = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
-    return assigned | {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    return {name for names in _DEFINITION.findall("\n".join(lines)) for name in names if name}
 
 
 def _known(program: Program, contract: Contract) -> dict[str, Any]:

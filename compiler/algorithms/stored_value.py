@@ -158,11 +158,15 @@ class StoredValue:
         if not self.stores:
             return {}
         t, costs = self.t, self.costs.before_decision(state)
-        after: State = self._values(costs, state) if self.costs.predicted else {}
-        if after:
+        after: State = {}
+        if self.costs.predicted:
+            table = self._rounds_to_come(costs)
+            row, after = table[0], self._values(costs, table, state)
             state = {**state, **after}
+        else:
+            row = costs.of(t.lift(0))
         self.p.note("the value of what this round may leave in store")
-        drift = self._of_entries(costs.of(t.lift(0))[3])
+        drift = self._of_entries(row[3])
         kept = self._constant("keep") * self._levels() + drift
         if self.coupled:
             kept = kept + self.coupled.inflow(self._levels())
@@ -194,7 +198,8 @@ class StoredValue:
             after[USUAL] = self.coupled.usual_after(array(state, USUAL), self._levels(), self.p.played)
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
-        return {**after, **self._values(self.costs.after_round(after), after)}
+        costs = self.costs.after_round(after)
+        return {**after, **self._values(costs, self._rounds_to_come(costs), after)}
 
     def _levels(self) -> Value:
         """Levels of the stores at the beginning of the round, as far as they are known, (m,)."""
@@ -247,16 +252,20 @@ class StoredValue:
             values = self._of_all(array(state, VALUES), left, self._grid(state))
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
-    def _values(self, costs: ToCome, state: State) -> State:
-        """State with the values of a unit more before the round after the next one, (m, G); where stores move each other those before its
-        flows, and what one is worth beside them.
+    def _rounds_to_come(self, costs: ToCome) -> Value:
+        """Costs of the h-th round after the next one, by h, as far as is looked ahead: (ahead + 1, rows, F)."""
+        return self.t.map_(lambda h: (costs.of(h),), self.t.iota(self.ahead + 1))[0]
+
+    def _values(self, costs: ToCome, table: Value, state: State) -> State:
+        """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table;
+        where stores move each other those before its flows, and what one is worth beside them.
         """
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         known = partial(self.known.at, state=state)
-        limit = self._most_valued(costs, flows.prices, [known(stored)] if self.known else [])
+        limit = self._most_valued(table, flows.prices, [known(stored)] if self.known else [])
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
@@ -264,7 +273,7 @@ class StoredValue:
         coupled, usual = self.coupled, array(state, USUAL) if self.coupled else None
 
         def before_flows(j: Value, after: Value) -> tuple[Value, Value]:
-            row = costs.of(self.ahead - j)
+            row = table[self.ahead - j]
             kept = keep * stored + self._column(self._of_entries(row[3]))
             if usual is not None:
                 kept = kept + self._column(coupled.inflow(usual))
@@ -290,12 +299,14 @@ class StoredValue:
         beside = coupled.value_beside(best, grid, usual) - held
         return {VALUES: best, BESIDE: t.reshape(beside, (self.size,))}
 
-    def _most_valued(self, costs: ToCome, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
-        """More than a unit is worth in any round to come, (m, 1): of one that constraints want and no flow brings."""
+    def _most_valued(self, table: Value, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
+        """More than a unit is worth in any round to come, (m, 1), of one that constraints want and no flow brings, by the costs of these
+        rounds.
+        """
         t, m = self.t, self.size
 
         def more(j: Value, price: Value, held: Value) -> tuple[Value, ...]:
-            row = costs.of(self.ahead - j)
+            row = table[self.ahead - j]
             most = t.reshape(t.max(abs(prices(row)), axis=1), (m, 1))
             return t.maximum(price, most), held + abs(self._column(self._of_entries(row[2])))
 

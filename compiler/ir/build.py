@@ -89,7 +89,7 @@ def with_prepare(
     doc = "The state once the context of this round is known."
     function = _Entries(t).function("prepare", doc, prepare, [program.state, program.known], lambda: program.state)
     named = replace(program, constants=tuple(t.constants), functions=tuple(t.functions), prepare=function)
-    return check(_without_clashes(named))
+    return check(_without_clashes(named), before=program)
 
 
 def with_certificate(
@@ -108,7 +108,7 @@ def with_certificate(
 
     function = _Entries(t).function("certificate", doc, by_name, [program.state], lambda: results)
     named = replace(program, constants=tuple(t.constants), functions=tuple(t.functions), certificate=function)
-    return check(_without_clashes(named))
+    return check(_without_clashes(named), before=program)
 
 
 CERTIFIED = ("least", "most", "rounding", "at", "multipliers", "loss", "broken")

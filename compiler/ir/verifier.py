@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -34,29 +34,34 @@ KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
 
 
-def check(program: Program) -> Program:
-    """Return the program if it keeps every rule."""
-    check_rules(program)
+def check(program: Program, before: Program | None = None) -> Program:
+    """Return the program if it keeps every rule; functions of the one `before` it was added to are known to keep those of functions."""
+    check_rules(program, before)
     _check_interface(program)
     return program
 
 
-def check_rules(program: Program) -> Program:
+def check_rules(program: Program, before: Program | None = None) -> Program:
     """Return the program if each of its functions keeps the rules, whatever it takes and gives."""
     _check_constants(program.constants)
-    known = check_functions(program.functions, program.constants)
+    kept = set[int]() if before is None else {id(f) for f in (*before.functions, *before.entries)}
+    check_functions(program.functions, program.constants, kept)
     names = [g.var.name for g in program.constants] + [f.name for f in program.functions]
     require(len(set(names)) == len(names), lambda: f"global names {names} are not distinct")
     for entry in program.entries:
-        check_function(entry, program.constants, known)
+        if id(entry) not in kept:
+            check_function(entry, program.constants, program.functions)
     return program
 
 
-def check_functions(functions: Iterable[Function], constants: Iterable[Global]) -> list[Function]:
-    """The functions, each of which may call those before it, if they keep every rule."""
+def check_functions(
+    functions: Iterable[Function], constants: Iterable[Global], kept: Collection[int] = ()
+) -> list[Function]:
+    """The functions, each of which may call those before it, if they keep every rule, as those of the ids `kept` are known to do."""
     known: list[Function] = []
     for function in functions:
-        check_function(function, constants, known)
+        if id(function) not in kept:
+            check_function(function, constants, known)
         known.append(function)
     return known
 

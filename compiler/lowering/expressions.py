@@ -8,6 +8,7 @@ from typing import Any
 from oco.compiler.domains.combination import Combination
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.alike_terms import AlikeTerms
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.atoms.index import lower_index, slice_ends
 from oco.dsl.diagnostics import InternalError, fail
@@ -18,20 +19,24 @@ ROUND = "t"
 
 
 class Lowering:
-    """Lowers several expressions over one environment: what they share is traced once."""
+    """Lowers several expressions over one environment: what they share is traced once, and alike terms of sums together."""
 
     def __init__(self, tracer: Tracer, env: Mapping[str, Value | Combination]) -> None:
         self.tracer = tracer
         self.env = env
         self.values: dict[int, Any] = {}
         self.kept: list[Expr] = []  # an id names a node only while the node lives
+        self.alike = AlikeTerms(tracer, env, self.values, self._of)
 
     def __call__(self, expr: Expr) -> Value:
         self.kept.append(expr)
-        for node in walk(expr):
-            if id(node) not in self.values:
-                self.values[id(node)] = self._value(node)
-        return self.tracer.lift(self.values[id(expr)])
+        return self.tracer.lift(self._of(expr))
+
+    def _of(self, expr: Expr) -> Any:
+        self.alike.work_out(expr)
+        for node in walk(expr, self.values):
+            self.values[id(node)] = self._value(node)
+        return self.values[id(expr)]
 
     def _value(self, node: Expr) -> Any:
         match node:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,21 @@ class Structure(StrEnum):
 
 def structure_of(functions: Sequence[tuple[str, Expr]], decisions: tuple[str, ...]) -> tuple[Structure, str]:
     """Structure of all functions (label, expression) in the decisions, and the label of the first that has no better one."""
-    nonlinear = [(label, f) for label, f in functions if not is_affine(f, decisions)]
-    for label, f in nonlinear:
-        if not is_separable(f, decisions):
-            return Structure.OTHER, label
-    return (Structure.SEPARABLE, nonlinear[0][0]) if nonlinear else (Structure.AFFINE, "")
+    separable = list[str]()
+    for label, f in functions:
+        own = _structure(f, decisions)
+        if own is Structure.OTHER:
+            return own, label
+        separable += [label] if own is Structure.SEPARABLE else []
+    return (Structure.SEPARABLE, separable[0]) if separable else (Structure.AFFINE, "")
+
+
+@lru_cache(maxsize=64)
+def _structure(f: Expr, decisions: tuple[str, ...]) -> Structure:
+    """Structure of one function, which many problems have: those of a round as predicted, with margins, with what is known beside it."""
+    if is_affine(f, decisions):
+        return Structure.AFFINE
+    return Structure.SEPARABLE if is_separable(f, decisions) else Structure.OTHER
 
 
 def is_affine(expr: Expr, decisions: tuple[str, ...]) -> bool:

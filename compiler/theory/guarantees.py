@@ -134,7 +134,7 @@ class Bound:
     @cached_property
     def _used(self) -> tuple[Quantity, ...] | None:
         """Quantities that occur in the formula; None where nothing tells the value of one."""
-        used = tuple(q for q in self.quantities if q.latex in self.expression.symbols)
+        used = tuple(self.quantities[k] for k in _places(self.formula, tuple(map(_NAMES, self.quantities))))
         return None if any(q.value is None for q in used) else used
 
     @cached_property
@@ -213,6 +213,13 @@ def vacuous_words(trivial: str) -> str:
 def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Formula:
     """The formula over symbols called by their LaTeX."""
     return parse_formula(formula, {name: Symbol(latex) for name, latex in names})
+
+
+@lru_cache(maxsize=256)
+def _places(formula: str, names: tuple[tuple[str, str], ...]) -> tuple[int, ...]:
+    """Places of the symbols that occur in a formula among those that may: a search asks in every step."""
+    symbols = _expression(formula, names).symbols
+    return tuple(k for k, (_, latex) in enumerate(names) if latex in symbols)
 
 
 def rate_symbols() -> dict[str, Formula]:

@@ -1,0 +1,252 @@
+"""Plan of the flows of rounds to come, where stores move each other: tanks of which one runs into the next, goods that ripen, rooms that
+exchange heat. One more unit in a store then is worth what it brings into others many rounds later, so that no store has a value alone.
+
+With levels s_h, flows x_h of d decisions and z_h = A s_h + B x_h + drift_h + e_h, cut to the range for s_{h+1}, the plan descends
+
+    J(x_0, ..., x_H) = E sum_h [c_h x_h + kappa_h x_h^2 / 2 + (j_h / 2) |x_h| + m_h s_h + g(z_h)] - V_end s_{H+1},
+
+with the costs and drifts of `costs_to_come`; g has what the loss says of levels, and the price of what is beyond an end of the range. Its
+slopes are those of the adjoint system: v_h, the value of a unit before round h, is
+
+    v_h = A' w_h - m_h,      w_h = v_{h+1} - g'(z_h) inside of the range, and beyond it the price of what is missing, or too much,
+    dJ/dx_h = c_h + kappa_h x_h + (j_h / 2) sign(x_h) - B' E w_h
+
+(Bryson & Ho, Applied Optimal Control, 1975, chapter 2). Steps are projected, in the size of the slopes so far, and shorten; the plan of the
+last round, one round on, is where they begin, as in model predictive control. E is over quantiles of the errors of the drift, which add up
+(their sum has a usual size of sqrt(h) of theirs) until flows can answer: for the rounds after which half of what a flow brings into a store
+is there, its lag. Later errors are met by later plans.
+
+The value of what this round leaves is -J of the later rounds with their flows as planned. As these could still be changed, it is no more
+than what is left is worth, and nearest where the plan leads, about which its kinks stand. Nothing is promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.algorithms.costs_to_come import UNSURE, ToCome
+from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
+from oco.compiler.algorithms.learned_costs import DRIFT
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
+from oco.compiler.problem.stores import brought, filled_by_flows
+from oco.dsl.magnitudes import TINY
+
+Floats = np.ndarray[Any, Any]
+STEPS = 20
+"""Steps of a round: the plan of the round before is near."""
+FIRST, SHORTER = 0.1, 0.93
+"""Length of the first step where slopes are as large as usual, as a share of the range of a flow, and that of each next one in the last."""
+SIZE_RATE = 0.01
+"""Rate at which the usual squares of slopes follow those of a step."""
+SCARCE = 10.0
+"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
+SHARES = (np.arange(7) + 0.5) / 7
+ERRORS = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHARES])
+"""Quantiles, in the middles of equal shares, of normal errors with the mean absolute value 1."""
+PLAN, SQUARES = "plan", "plan_squares"
+SYMBOLS = {
+    PLAN: "flows that are planned for this round and those to come",
+    SQUARES: "usual squares of the slopes of what the plan costs",
+}
+"""State that is kept, by name."""
+
+
+class PlannedFlows:
+    """Plan for m store entries and d entries of the decisions, H rounds ahead."""
+
+    def __init__(
+        self, p: Problem, stores: Sequence[StoreOfState], known: KnownSlopes, ahead: int, has_kinks: bool
+    ) -> None:
+        self.p, self.t, self.stores, self.known, self.ahead = p, p.tracer, stores, known, ahead
+        self.has_kinks = has_kinks
+        self.keep, self.entries, self.rate, self.least, self.most = (
+            np.concatenate([getattr(s, n) for s in stores]) for n in ("keep", "entries", "rate", "least", "most")
+        )
+        self.filled, self.size = filled_by_flows(stores), self.keep.size
+        self.decided = np.unique(self.entries[self.entries != NO_ENTRY])
+        self.system = np.diag(self.keep) + brought(stores).T
+        self.flows = np.zeros((self.size, self.decided.size))
+        moving = self.entries != NO_ENTRY
+        self.flows[self.filled[moving], np.searchsorted(self.decided, self.entries[moving])] = self.rate[moving]
+
+    def init(self) -> State:
+        """State before the first round, with a plan in the middle of all ranges."""
+        least, most = self.ends()
+        middle = self.t.constant(0.5 * (least + most), "middle", "middle of the ranges of flows")
+        d = self.decided.size
+        return {PLAN: self.t.broadcast(middle, (self.ahead + 1, d)), SQUARES: self.t.zeros((d,))}
+
+    def ends(self) -> tuple[Floats, Floats]:
+        """Least and greatest values of the entries that move stores, (d,) each."""
+        first = self.first_flows()
+        a, b = self.least[first] / self.rate[first], self.most[first] / self.rate[first]
+        return np.minimum(a, b), np.maximum(a, b)
+
+    def first_flows(self) -> Floats:
+        """The first flow of each entry that moves stores, (d,)."""
+        return np.array([np.flatnonzero(self.entries == e)[0] for e in self.decided])
+
+    def grows(self) -> Floats:
+        """By how much the size of a sum of independent errors is larger after each of the rounds, (H + 1, m); by nothing after the lag."""
+        count = np.minimum(np.arange(self.ahead + 2.0).reshape(-1, 1), self.lags())
+        return np.diff(np.sqrt(count), axis=0)
+
+    def lasting(self) -> Floats:
+        """Units in entries that decisions move that one in each entry brings in H rounds, (m, m): that one itself where they move it."""
+        moved = (self.flows != 0).any(axis=1)
+        own, total, left = np.where(moved, 0.0, self.system.T), np.zeros_like(self.system), np.eye(self.size)
+        for _ in range(self.ahead):
+            total, left = total + left @ np.where(moved, self.system.T, 0.0), left @ own
+        return np.asarray(np.where(moved[:, None], np.eye(self.size), total))
+
+    def end(self, name: str) -> Value:
+        """Numbers of the ends of the ranges, (m, 1)."""
+        numbers = np.concatenate([getattr(s.ends, name) for s in self.stores])
+        return self.t.constant(numbers.reshape(-1, 1), name)
+
+    def column(self, v: Value) -> Value:
+        """Vector as a column."""
+        return self.t.reshape(v, (v.size, 1))
+
+    def lags(self) -> Floats:
+        """Rounds after which half of what a flow brings into each store at most is there, (m,); 1 where none brings anything."""
+        response = np.zeros((self.ahead, self.size, self.decided.size))
+        reached = self.flows
+        for h in range(self.ahead):
+            response[h], reached = abs(reached), self.system @ reached
+        half = np.argmax(response >= 0.5 * response.max(axis=0), axis=0) + 1
+        return np.where(response.max(axis=0) > 0, half, self.ahead).min(axis=1) if half.size else np.ones(self.size)
+
+    def prepared(self, state: State, costs: ToCome, levels: Value) -> tuple[State, Rounds]:
+        """State with the plan from this round on, from the levels of the stores, (m,); and the rounds that it is for."""
+        t, p = self.t, self.p
+        p.note("the plan of this round and those to come, from that of the round before")
+        rounds = Rounds(self, state, costs)
+        was = t.concat(array(state, PLAN)[1:], array(state, PLAN)[self.ahead :])
+        plan = t.where(p.played > 1.5, was, array(state, PLAN))
+        start = t.reshape(levels, (self.size, 1))
+        least, most = (t.constant(e, "end", "end of the range of a flow") for e in self.ends())
+
+        def step(j: Value, plan: Value, squares: Value) -> tuple[Value, ...]:
+            slopes = rounds.slopes(plan, start)
+            mean = t.sum(slopes * slopes, axis=0) / float(self.ahead + 1)
+            squares = t.where(squares > 0.0, squares + SIZE_RATE * (mean - squares), mean)
+            length = FIRST * t.exp(t.to_float(j) * float(np.log(SHORTER))) * (most - least)
+            moved = plan - length * slopes / t.sqrt(t.maximum(squares, TINY))
+            return t.minimum(t.maximum(moved, least), most), squares
+
+        plan, squares = t.for_(STEPS, step, [plan, array(state, SQUARES)])
+        return {PLAN: t.name("plan", plan), SQUARES: squares}, rounds
+
+    def reached(self, state: State, kept: Value) -> Value:
+        """Levels that this round leaves as planned, (m,), where it leaves `kept`, (m,), without flows."""
+        ends = (self.t.reshape(self.end(n), (self.size,)) for n in ("lower", "upper"))
+        lower, upper = ends
+        left = kept + self.t.constant(self.flows, "brings") @ array(state, PLAN)[0]
+        return self.t.minimum(self.t.maximum(left, lower), upper)
+
+    def values(self, state: State, rounds: Rounds, levels: Value, planned: Value) -> Value:
+        """Value of a unit more in each entry at each of a few levels that this round leaves, (m, K), others as planned, (m,)."""
+        t, (m, K), count = self.t, levels.shape, ERRORS.size
+        own = t.constant(np.eye(m).reshape(m, m, 1), "own")
+        start = t.reshape(planned, (m, 1, 1)) + own * t.reshape(levels - self.column(planned), (1, m, K))
+        start = t.reshape(t.broadcast(t.reshape(start, (m, m * K, 1)), (m, m * K, count)), (m, m * K * count))
+        value = rounds.values(array(state, PLAN), start)
+        mean = t.sum(t.reshape(value, (m, m * K, count)), axis=2) / float(count)
+        return t.sum(own * t.reshape(mean, (m, m, K)), axis=0)
+
+
+class Rounds:
+    """Costs and drifts of a round and H to come, and what plans of flows, (H + 1, d), cost in them."""
+
+    def __init__(self, plan: PlannedFlows, state: State, costs: ToCome) -> None:
+        self.plan, self.t, t = plan, plan.t, plan.t
+        (table,) = t.map_(lambda h: (costs.of(h),), t.iota(plan.ahead + 1))
+        first, by_flow = plan.first_flows(), np.zeros((plan.rate.size, plan.decided.size))
+        by_flow[first, np.arange(first.size)] = plan.rate[first]
+        of_store = np.zeros((plan.rate.size, plan.size))
+        of_store[np.searchsorted(plan.filled, np.arange(plan.size)), np.arange(plan.size)] = 1.0
+        cost, size, own = (t.constant(m, n) for m, n in ((by_flow, "rate"), (abs(by_flow), "size"), (of_store, "own")))
+        self.cost, self.growth = table[:, 0] @ cost, table[:, 1] @ t.constant(by_flow**2, "square")
+        self.jump = table[:, 4] @ size if plan.has_kinks else None
+        self.held, self.drift = table[:, 2] @ own, table[:, DRIFT] @ own
+        self.state, count = state, ERRORS.size
+        last = t.reshape(costs.mean, (1, plan.rate.size)) @ own
+        self.last = t.reshape(t.constant(plan.lasting(), "lasting") @ t.reshape(last, (plan.size,)), (plan.size, 1))
+        usual = t.zeros((plan.rate.size,)) if costs.unsure is None else array(state, UNSURE)
+        usual = t.reshape(t.reshape(usual, (1, usual.size)) @ own, (plan.size, 1))
+        self.errors = usual * t.constant(ERRORS.reshape(1, count), "errors", "usual errors")
+        most = t.max(abs(table[:, 0])) + t.sum(t.max(abs(self.held), axis=1))
+        self.system, self.adjoint = t.constant(plan.system, "system"), t.constant(plan.system.T, "adjoint")
+        self.brings, self.shares = t.constant(plan.flows, "brings"), t.constant(plan.flows.T, "shares")
+        self.grows = t.constant(plan.grows(), "grows", "by how much sums of errors are larger after each round")
+        self.limit = SCARCE * (most + plan.end("paid") + plan.end("charged"))
+
+    def slopes(self, flows: Value, start: Value) -> Value:
+        """Slopes of J at these flows of all rounds, (H + 1, d), from levels `start`, (m, 1)."""
+        t, plan, (n, d), (m, P) = self.t, self.plan, flows.shape, self.errors.shape
+        moved = flows @ self.shares + self.drift
+
+        def following(h: Value, level: Value, reached: Value) -> tuple[Value, ...]:
+            z = self.system @ level + plan.column(moved[h]) + plan.column(self.grows[h]) * self.errors
+            return self._cut(z), t.put(reached, z, h)
+
+        _, reached = t.for_(n, following, [t.broadcast(start, (m, P)), t.zeros((n, m, P))])
+
+        def before(j: Value, value: Value, slopes: Value) -> tuple[Value, ...]:
+            h = n - 1 - j
+            unit = self._beyond(value, reached[h])
+            brought = t.reshape(self.shares @ t.reshape(t.sum(unit, axis=1), (m, 1)), (d,))
+            slope = t.reshape(self._marginal(h, t.reshape(flows[h], (d, 1))), (d,)) - brought / float(P)
+            return self.adjoint @ unit - plan.column(self.held[h]), t.put(slopes, slope, h)
+
+        return t.for_(n, before, [t.broadcast(self.last, (m, P)), t.zeros(flows.shape)])[1]
+
+    def values(self, flows: Value, start: Value) -> Value:
+        """Value of a unit in each entry before the rounds after this one, (m, P), from levels `start`, (m, P), at these flows, (H + 1, d);
+        P is a multiple of the number of errors.
+        """
+        t, plan, (m, P), count = self.t, self.plan, start.shape, self.errors.shape[1]
+        errors = t.reshape(t.broadcast(t.reshape(self.errors, (m, 1, count)), (m, P // count, count)), (m, P))
+        moved, n = flows @ self.shares + self.drift, plan.ahead
+
+        def following(j: Value, level: Value, reached: Value) -> tuple[Value, ...]:
+            z = self.system @ level + plan.column(moved[j + 1]) + plan.column(self.grows[j]) * errors
+            return self._cut(z), t.put(reached, z, j)
+
+        _, reached = t.for_(n, following, [start, t.zeros((n, m, P))])
+
+        def before(j: Value, value: Value) -> tuple[Value, ...]:
+            h = n - j
+            return (self.adjoint @ self._beyond(value, reached[h - 1]) - plan.column(self.held[h]),)
+
+        return t.for_(n, before, [t.broadcast(self.last, (m, P))])[0]
+
+    def _marginal(self, h: Value, flow: Value) -> Value:
+        """What one more of flows (d, P) costs in a round, by the flow alone."""
+        t, column = self.t, self.plan.column
+        slope = column(self.cost[h]) + column(self.growth[h]) * flow
+        return slope if self.jump is None else slope + 0.5 * column(self.jump[h]) * t.sign(flow)
+
+    def _cut(self, z: Value) -> Value:
+        return self.t.minimum(self.t.maximum(z, self.plan.end("lower")), self.plan.end("upper"))
+
+    def _beyond(self, value: Value, z: Value) -> Value:
+        """Value of a unit more in z, (m, P), which is cut to the range for the next round, where one has this `value`, (m, P)."""
+        t, plan = self.t, self.plan
+        lower, upper, given, paid, wasted, charged, free = map(
+            plan.end, ("lower", "upper", "given", "paid", "wasted", "charged", "free")
+        )
+        edge = EDGE * (upper - lower)
+        inside = value - plan.known.at(z, self.state) if plan.known else value
+        above = t.where(wasted > 0.0, -charged, -self.limit)
+        below = t.where(given > 0.0, paid, self.limit)
+        below = t.where(free > 0.0, t.maximum(inside, 0.0), below)
+        return t.where(z > upper + edge, above, t.where(z < lower - edge, below, inside))

@@ -41,7 +41,7 @@ from oco.dsl.magnitudes import TINY
 Floats = np.ndarray[Any, Any]
 STEPS = 20
 """Steps of a round: the plan of the round before is near."""
-FIRST, SHORTER = 0.1, 0.93
+FIRST, SHORTER = 0.03, 0.93
 """Length of the first step where slopes are as large as usual, as a share of the range of a flow, and that of each next one in the last."""
 SIZE_RATE = 0.01
 """Rate at which the usual squares of slopes follow those of a step."""
@@ -94,9 +94,8 @@ class PlannedFlows:
         return np.array([np.flatnonzero(self.entries == e)[0] for e in self.decided])
 
     def grows(self) -> Floats:
-        """By how much the size of a sum of independent errors is larger after each of the rounds, (H + 1, m); by nothing after the lag."""
-        count = np.minimum(np.arange(self.ahead + 2.0).reshape(-1, 1), self.lags())
-        return np.diff(np.sqrt(count), axis=0)
+        """Size of the sum of the errors that flows have not answered after each of the rounds, in that of one error, (H + 1, m)."""
+        return np.sqrt(np.minimum(np.arange(1.0, self.ahead + 2.0).reshape(-1, 1), self.lags()))
 
     def lasting(self) -> Floats:
         """Units in entries that decisions move that one in each entry brings in H rounds, (m, m): that one itself where they move it."""
@@ -154,13 +153,11 @@ class PlannedFlows:
 
     def values(self, state: State, rounds: Rounds, levels: Value, planned: Value) -> Value:
         """Value of a unit more in each entry at each of a few levels that this round leaves, (m, K), others as planned, (m,)."""
-        t, (m, K), count = self.t, levels.shape, ERRORS.size
+        t, (m, K) = self.t, levels.shape
         own = t.constant(np.eye(m).reshape(m, m, 1), "own")
         start = t.reshape(planned, (m, 1, 1)) + own * t.reshape(levels - self.column(planned), (1, m, K))
-        start = t.reshape(t.broadcast(t.reshape(start, (m, m * K, 1)), (m, m * K, count)), (m, m * K * count))
-        value = rounds.values(array(state, PLAN), start)
-        mean = t.sum(t.reshape(value, (m, m * K, count)), axis=2) / float(count)
-        return t.sum(own * t.reshape(mean, (m, m, K)), axis=0)
+        value = rounds.values(array(state, PLAN), t.reshape(start, (m, m * K)))
+        return t.sum(own * t.reshape(value, (m, m, K)), axis=0)
 
 
 class Rounds:
@@ -177,76 +174,85 @@ class Rounds:
         self.cost, self.growth = table[:, 0] @ cost, table[:, 1] @ t.constant(by_flow**2, "square")
         self.jump = table[:, 4] @ size if plan.has_kinks else None
         self.held, self.drift = table[:, 2] @ own, table[:, DRIFT] @ own
-        self.state, count = state, ERRORS.size
+        self.state = state
         last = t.reshape(costs.mean, (1, plan.rate.size)) @ own
         self.last = t.reshape(t.constant(plan.lasting(), "lasting") @ t.reshape(last, (plan.size,)), (plan.size, 1))
         usual = t.zeros((plan.rate.size,)) if costs.unsure is None else array(state, UNSURE)
         usual = t.reshape(t.reshape(usual, (1, usual.size)) @ own, (plan.size, 1))
-        self.errors = usual * t.constant(ERRORS.reshape(1, count), "errors", "usual errors")
+        grows = t.constant(plan.grows(), "grows", "size of sums of errors until flows answer")
+        self.sizes = t.name("sizes", grows * t.reshape(usual, (1, plan.size)))
         most = t.max(abs(table[:, 0])) + t.sum(t.max(abs(self.held), axis=1))
         self.system, self.adjoint = t.constant(plan.system, "system"), t.constant(plan.system.T, "adjoint")
         self.brings, self.shares = t.constant(plan.flows, "brings"), t.constant(plan.flows.T, "shares")
-        self.grows = t.constant(plan.grows(), "grows", "by how much sums of errors are larger after each round")
         self.limit = SCARCE * (most + plan.end("paid") + plan.end("charged"))
 
     def slopes(self, flows: Value, start: Value) -> Value:
         """Slopes of J at these flows of all rounds, (H + 1, d), from levels `start`, (m, 1)."""
-        t, plan, (n, d), (m, P) = self.t, self.plan, flows.shape, self.errors.shape
-        moved = flows @ self.shares + self.drift
-
-        def following(h: Value, level: Value, reached: Value) -> tuple[Value, ...]:
-            z = self.system @ level + plan.column(moved[h]) + plan.column(self.grows[h]) * self.errors
-            return self._cut(z), t.put(reached, z, h)
-
-        _, reached = t.for_(n, following, [t.broadcast(start, (m, P)), t.zeros((n, m, P))])
+        t, plan, (n, d) = self.t, self.plan, flows.shape
+        reached = self._reached(flows, start, 0)
 
         def before(j: Value, value: Value, slopes: Value) -> tuple[Value, ...]:
             h = n - 1 - j
-            unit = self._beyond(value, reached[h])
-            brought = t.reshape(self.shares @ t.reshape(t.sum(unit, axis=1), (m, 1)), (d,))
-            slope = t.reshape(self._marginal(h, t.reshape(flows[h], (d, 1))), (d,)) - brought / float(P)
+            unit = self._beyond(value, reached[h], self.sizes[h])
+            slope = self._marginal(h, flows[h]) - t.reshape(self.shares @ unit, (d,))
             return self.adjoint @ unit - plan.column(self.held[h]), t.put(slopes, slope, h)
 
-        return t.for_(n, before, [t.broadcast(self.last, (m, P)), t.zeros(flows.shape)])[1]
+        return t.for_(n, before, [self.last, t.zeros(flows.shape)])[1]
 
     def values(self, flows: Value, start: Value) -> Value:
-        """Value of a unit in each entry before the rounds after this one, (m, P), from levels `start`, (m, P), at these flows, (H + 1, d);
-        P is a multiple of the number of errors.
-        """
-        t, plan, (m, P), count = self.t, self.plan, start.shape, self.errors.shape[1]
-        errors = t.reshape(t.broadcast(t.reshape(self.errors, (m, 1, count)), (m, P // count, count)), (m, P))
-        moved, n = flows @ self.shares + self.drift, plan.ahead
-
-        def following(j: Value, level: Value, reached: Value) -> tuple[Value, ...]:
-            z = self.system @ level + plan.column(moved[j + 1]) + plan.column(self.grows[j]) * errors
-            return self._cut(z), t.put(reached, z, j)
-
-        _, reached = t.for_(n, following, [start, t.zeros((n, m, P))])
+        """Value of a unit in each entry before the rounds after this one, (m, P), from levels `start`, (m, P), at flows (H + 1, d)."""
+        t, plan, n = self.t, self.plan, self.plan.ahead
+        reached = self._reached(flows, start, 1)
 
         def before(j: Value, value: Value) -> tuple[Value, ...]:
-            h = n - j
-            return (self.adjoint @ self._beyond(value, reached[h - 1]) - plan.column(self.held[h]),)
+            h = n - 1 - j
+            unit = self._beyond(value, reached[h], self.sizes[h])
+            return (self.adjoint @ unit - plan.column(self.held[h + 1]),)
 
-        return t.for_(n, before, [t.broadcast(self.last, (m, P))])[0]
+        return t.for_(n, before, [t.broadcast(self.last, start.shape)])[0]
+
+    def _reached(self, flows: Value, start: Value, skipped: int) -> Value:
+        """Levels z that rounds lead to as expected, before the cut, (n, m, P), where the first ones are `skipped`."""
+        t, plan, n = self.t, self.plan, self.plan.ahead + 1 - skipped
+        moved, lower, upper = flows @ self.shares + self.drift, plan.end("lower"), plan.end("upper")
+
+        def following(h: Value, level: Value, reached: Value) -> tuple[Value, ...]:
+            z = self.system @ level + plan.column(moved[h + skipped])
+            cut = t.minimum(t.maximum(self._with_errors(z, self.sizes[h]), lower), upper)
+            return self._mean(cut), t.put(reached, z, h)
+
+        return t.for_(n, following, [start, t.zeros((n, *start.shape))])[1]
+
+    def _with_errors(self, z: Value, sizes: Value) -> Value:
+        """Levels z, (m, P), with each of the errors of these sizes, (m,): (m, P errors)."""
+        t, (m, P), K = self.t, z.shape, ERRORS.size
+        errors = self.plan.column(sizes) * t.constant(ERRORS.reshape(1, K), "errors", "in usual errors")
+        return t.reshape(t.reshape(z, (m, P, 1)) + t.reshape(errors, (m, 1, K)), (m, P * K))
+
+    def _mean(self, v: Value) -> Value:
+        """Mean over the errors of values (m, P errors), (m, P)."""
+        (m, whole), K = v.shape, ERRORS.size
+        return self.t.sum(self.t.reshape(v, (m, whole // K, K)), axis=2) / float(K)
 
     def _marginal(self, h: Value, flow: Value) -> Value:
-        """What one more of flows (d, P) costs in a round, by the flow alone."""
-        t, column = self.t, self.plan.column
-        slope = column(self.cost[h]) + column(self.growth[h]) * flow
-        return slope if self.jump is None else slope + 0.5 * column(self.jump[h]) * t.sign(flow)
+        """What one more of flows (d,) costs in a round, by the flow alone."""
+        slope = self.cost[h] + self.growth[h] * flow
+        return slope if self.jump is None else slope + 0.5 * self.jump[h] * self.t.sign(flow)
 
-    def _cut(self, z: Value) -> Value:
-        return self.t.minimum(self.t.maximum(z, self.plan.end("lower")), self.plan.end("upper"))
-
-    def _beyond(self, value: Value, z: Value) -> Value:
-        """Value of a unit more in z, (m, P), which is cut to the range for the next round, where one has this `value`, (m, P)."""
-        t, plan = self.t, self.plan
+    def _beyond(self, value: Value, z: Value, sizes: Value) -> Value:
+        """Value of a unit more in z, (m, P), which is cut to the range for the next round, where one has this `value`, (m, P): the mean
+        over errors of these sizes, (m,).
+        """
+        t, plan, (m, P), K = self.t, self.plan, z.shape, ERRORS.size
+        z = self._with_errors(z, sizes)
         lower, upper, given, paid, wasted, charged, free = map(
             plan.end, ("lower", "upper", "given", "paid", "wasted", "charged", "free")
         )
         edge = EDGE * (upper - lower)
-        inside = value - plan.known.at(z, self.state) if plan.known else value
+        inside = t.reshape(t.broadcast(t.reshape(value, (m, P, 1)), (m, P, K)), (m, P * K))
+        if plan.known:
+            inside = inside - plan.known.at(z, self.state)
         above = t.where(wasted > 0.0, -charged, -self.limit)
         below = t.where(given > 0.0, paid, self.limit)
         below = t.where(free > 0.0, t.maximum(inside, 0.0), below)
-        return t.where(z > upper + edge, above, t.where(z < lower - edge, below, inside))
+        return self._mean(t.where(z > upper + edge, above, t.where(z < lower - edge, below, inside)))

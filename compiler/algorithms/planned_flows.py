@@ -95,7 +95,7 @@ class PlannedFlows:
 
     def grows(self) -> Floats:
         """Size of the sum of the errors that flows have not answered after each of the rounds, in that of one error, (H + 1, m)."""
-        return np.sqrt(np.minimum(np.arange(1.0, self.ahead + 2.0).reshape(-1, 1), self.lags()))
+        return np.asarray(np.sqrt(np.minimum(np.arange(1.0, self.ahead + 2.0).reshape(-1, 1), self.lags())))
 
     def lasting(self) -> Floats:
         """Units in entries that decisions move that one in each entry brings in H rounds, (m, m): that one itself where they move it."""

@@ -159,9 +159,10 @@ class StoredValue:
             state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
         least, most = self._ends(self._constant("keep") * self._levels() + drift)
-        ends = t.concat(t.zeros((1,)), self._places(), t.ones((1,)))
+        places = self._places()
+        ends = t.concat(t.zeros((1,)), places, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
-        kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (self._places(), between))
+        kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (places, between))
         slopes = t.transpose(self._grid(state).interpolated(array(state, VALUES), t.transpose(middles)))
         return {**after, **self._dropping(slopes, kinks)}
 

@@ -50,6 +50,16 @@ state last = 0.6 * last + 0.3 * middle + 0.1 * first - serve[1] in [0, 90] start
 minimize 50 * sum(serve) + 0.1 * first + 0.2 * middle + 0.4 * last
 using hedged with ahead = 96
 """
+TOWER = """\
+model tower
+horizon T = 240
+decision pump in box(0, 20)
+stream price in [0, 2]
+stream demand in [0, 20]
+state upper = 0.7 * upper + pump in [0, 80] start 20
+state lower = lower + 0.3 * upper - demand in [0, 80] start 20
+minimize price * pump + 8 * pos(demand - lower - 0.3 * upper)
+"""
 
 
 @cache
@@ -111,6 +121,37 @@ def test_rooms_are_heated_in_cheap_hours(name: str) -> None:
     data = weather(1)
     loss = float(plan_of(text).run(data, backend=BACKEND).loss.sum())
     assert foresight(data, *rest) <= loss <= rule_of_thermostats(data, *rest)
+
+
+def drawn_demand(rounds: int, seed: int) -> dict[str, Any]:
+    """Prices and demand by the hour of the day."""
+    rng, t = np.random.default_rng(seed), np.arange(rounds)
+    price = 0.5 + 0.3 * np.sin(2 * np.pi * (t - 8) / HOURS) + rng.normal(0, 0.05, rounds)
+    demand = 6 + 3 * np.sin(2 * np.pi * (t - 14) / HOURS) + rng.normal(0, 1, rounds)
+    return {"price": np.clip(price, 0, 2), "demand": np.clip(demand, 0, 20)}
+
+
+def water_kept(data: dict[str, Any], level: float) -> float:
+    """Loss of the rule that fills both tanks together up to a level."""
+    upper, lower, total = 20.0, 20.0, 0.0
+    for price, demand in zip(data["price"], data["demand"], strict=True):
+        pump = np.clip(level - upper - lower, 0, 20)
+        left = lower + 0.3 * upper - demand
+        total += price * pump + 8 * max(-left, 0)
+        upper, lower = np.clip(0.7 * upper + pump, 0, 80), np.clip(left, 0, 80)
+    return float(total)
+
+
+def test_a_tank_is_filled_through_another_one_in_time_and_in_cheap_hours() -> None:
+    """Less than any level that both tanks could have been kept at, and at most a third more than with foresight."""
+    data = drawn_demand(240, 1)
+    loss = float(plan_of(TOWER).run(data, backend=BACKEND).loss.sum())
+    pump, s, missing = cp.Variable(240), cp.Variable((241, 2)), cp.Variable(240)
+    limits = [s[0] == 20, s >= 0, s <= 80, pump >= 0, pump <= 20, missing >= 0, s[1:, 0] <= 0.7 * s[:-1, 0] + pump]
+    limits.append(s[1:, 1] <= s[:-1, 1] + 0.3 * s[:-1, 0] - data["demand"] + missing)
+    least = float(cp.Problem(cp.Minimize(data["price"] @ pump + 8 * cp.sum(missing)), limits).solve(solver="CLARABEL"))
+    assert least <= loss <= 4 / 3 * least
+    assert loss <= min(water_kept(data, level) for level in range(20, 81, 2))
 
 
 def test_values_are_the_adjoint_of_the_linear_system() -> None:

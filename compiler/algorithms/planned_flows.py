@@ -42,13 +42,13 @@ Floats = np.ndarray[Any, Any]
 STEPS = 20
 """Steps of a round: the plan of the round before is near."""
 FIRST, SHORTER = 0.03, 0.93
-"""Length of the first step where slopes are as large as usual, as a share of the range of a flow, and that of each next one in the last."""
+"""Length of the first step where slopes are as large as usual, as a share of the range of a flow, and that of each next one in that of
+the one before. First steps a third as long cost tanks in series 9% more, those three times as long three heated rooms 7%."""
 SIZE_RATE = 0.01
 """Rate at which the usual squares of slopes follow those of a step."""
 SCARCE = 10.0
 """Largest costs of a unit that one is worth which constraints want and no flow brings."""
-SHARES = (np.arange(7) + 0.5) / 7
-ERRORS = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in SHARES])
+ERRORS = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in (np.arange(7) + 0.5) / 7])
 """Quantiles, in the middles of equal shares, of normal errors with the mean absolute value 1."""
 PLAN, SQUARES = "plan", "plan_squares"
 SYMBOLS = {
@@ -146,8 +146,7 @@ class PlannedFlows:
 
     def reached(self, state: State, kept: Value) -> Value:
         """Levels that this round leaves as planned, (m,), where it leaves `kept`, (m,), without flows."""
-        ends = (self.t.reshape(self.end(n), (self.size,)) for n in ("lower", "upper"))
-        lower, upper = ends
+        lower, upper = (self.t.reshape(self.end(n), (self.size,)) for n in ("lower", "upper"))
         left = kept + self.t.constant(self.flows, "brings") @ array(state, PLAN)[0]
         return self.t.minimum(self.t.maximum(left, lower), upper)
 
@@ -183,7 +182,7 @@ class Rounds:
         self.sizes = t.name("sizes", grows * t.reshape(usual, (1, plan.size)))
         most = t.max(abs(table[:, 0])) + t.sum(t.max(abs(self.held), axis=1))
         self.system, self.adjoint = t.constant(plan.system, "system"), t.constant(plan.system.T, "adjoint")
-        self.brings, self.shares = t.constant(plan.flows, "brings"), t.constant(plan.flows.T, "shares")
+        self.shares = t.constant(plan.flows.T, "shares")
         self.limit = SCARCE * (most + plan.end("paid") + plan.end("charged"))
 
     def slopes(self, flows: Value, start: Value) -> Value:

@@ -115,7 +115,7 @@ class PlannedFlows:
         return self.t.reshape(v, (v.size, 1))
 
     def lags(self) -> Floats:
-        """Rounds after which half of what a flow brings into each store at most is there, (m,); 1 where none brings anything."""
+        """PlannedRounds after which half of what a flow brings into each store at most is there, (m,); 1 where none brings anything."""
         response = np.zeros((self.ahead, self.size, self.decided.size))
         reached = self.flows
         for h in range(self.ahead):
@@ -123,11 +123,11 @@ class PlannedFlows:
         half = np.argmax(response >= 0.5 * response.max(axis=0), axis=0) + 1
         return np.where(response.max(axis=0) > 0, half, self.ahead).min(axis=1) if half.size else np.ones(self.size)
 
-    def prepared(self, state: State, costs: ToCome, levels: Value) -> tuple[State, Rounds]:
+    def prepared(self, state: State, costs: ToCome, levels: Value) -> tuple[State, PlannedRounds]:
         """State with the plan from this round on, from the levels of the stores, (m,); and the rounds that it is for."""
         t, p = self.t, self.p
         p.note("the plan of this round and those to come, from that of the round before")
-        rounds = Rounds(self, state, costs)
+        rounds = PlannedRounds(self, state, costs)
         was = t.concat(array(state, PLAN)[1:], array(state, PLAN)[self.ahead :])
         plan = t.where(p.played > 1.5, was, array(state, PLAN))
         start = t.reshape(levels, (self.size, 1))
@@ -150,7 +150,7 @@ class PlannedFlows:
         left = kept + self.t.constant(self.flows, "brings") @ array(state, PLAN)[0]
         return self.t.minimum(self.t.maximum(left, lower), upper)
 
-    def values(self, state: State, rounds: Rounds, levels: Value, planned: Value) -> Value:
+    def values(self, state: State, rounds: PlannedRounds, levels: Value, planned: Value) -> Value:
         """Value of a unit more in each entry at each of a few levels that this round leaves, (m, K), others as planned, (m,)."""
         t, (m, K) = self.t, levels.shape
         own = t.constant(np.eye(m).reshape(m, m, 1), "own")
@@ -159,7 +159,7 @@ class PlannedFlows:
         return t.sum(own * t.reshape(value, (m, m, K)), axis=0)
 
 
-class Rounds:
+class PlannedRounds:
     """Costs and drifts of a round and H to come, and what plans of flows, (H + 1, d), cost in them."""
 
     def __init__(self, plan: PlannedFlows, state: State, costs: ToCome) -> None:
@@ -234,7 +234,7 @@ class Rounds:
         return self.t.sum(self.t.reshape(v, (m, whole // K, K)), axis=2) / float(K)
 
     def _marginal(self, h: Value, flow: Value) -> Value:
-        """What one more of flows (d,) costs in a round, by the flow alone."""
+        """Cost of one more of each flow (d,) in a round, by the flow alone."""
         slope = self.cost[h] + self.growth[h] * flow
         return slope if self.jump is None else slope + 0.5 * self.jump[h] * self.t.sign(flow)
 

@@ -209,6 +209,13 @@ def test_c_and_fleets_decide_as_numpy_does(text: str) -> None:
         fleet.observe(price=np.full(2, data["price"][k]))
 
 
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_c_decides_as_numpy_does_where_data_come_late() -> None:
+    plan = plan_of(TOWER.replace("T = 240", "T = 48") + "feedback full delayed 2\n")
+    numpy, c = (plan.run(drawn_demand(48, 2), backend=b).decisions for b in ("numpy", "c"))
+    assert_allclose(numpy, c, atol=1e-7)
+
+
 STATES = """\
 model m
 horizon T = 100

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.costs_to_come import UNSURE, ToCome
+from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DRIFT
 from oco.compiler.ir.value import Value
@@ -46,8 +46,6 @@ FIRST, SHORTER = 0.03, 0.93
 the one before. First steps a third as long cost tanks in series 9% more, those three times as long three heated rooms 7%."""
 SIZE_RATE = 0.01
 """Rate at which the usual squares of slopes follow those of a step."""
-SCARCE = 10.0
-"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
 ERRORS = np.array([NormalDist(sigma=np.sqrt(np.pi / 2)).inv_cdf(q) for q in (np.arange(7) + 0.5) / 7])
 """Quantiles, in the middles of equal shares, of normal errors with the mean absolute value 1."""
 PLAN, SQUARES = "plan", "plan_squares"
@@ -115,7 +113,7 @@ class PlannedFlows:
         return self.t.reshape(v, (v.size, 1))
 
     def lags(self) -> Floats:
-        """PlannedRounds after which half of what a flow brings into each store at most is there, (m,); 1 where none brings anything."""
+        """Rounds after which half of what a flow brings into each store at most is there, (m,); 1 where none brings anything."""
         response = np.zeros((self.ahead, self.size, self.decided.size))
         reached = self.flows
         for h in range(self.ahead):
@@ -128,8 +126,9 @@ class PlannedFlows:
         t, p = self.t, self.p
         p.note("the plan of this round and those to come, from that of the round before")
         rounds = PlannedRounds(self, state, costs)
-        was = t.concat(array(state, PLAN)[1:], array(state, PLAN)[self.ahead :])
-        plan = t.where(p.played > 1.5, was, array(state, PLAN))
+        was, passed = array(state, PLAN), min(p.ahead, self.ahead)
+        later = t.concat(was[passed:], t.broadcast(was[self.ahead :], (passed, self.decided.size)))
+        plan = t.where(p.played > 1.5, later, was)
         start = t.reshape(levels, (self.size, 1))
         least, most = (t.constant(e, "end", "end of the range of a flow") for e in self.ends())
 

@@ -36,8 +36,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, CostsToCome, ToCome, filling
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
-from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
@@ -70,8 +70,6 @@ LEAST_CELL = 4.0
 far."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
-SCARCE = 10.0
-"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.

@@ -43,6 +43,8 @@ from oco.dsl.records import dataclass
 
 AS_ZERO = 1e-4
 """Share of a store's range of flows within which one is as good as 0: near enough to see a kink there."""
+SCARCE = 10.0
+"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
 COST, REST, UNSURE = "cost", "rest", "unsure"
 SYMBOLS = {
     f"{season_name(name, k)}_{part}": says.format(words)

@@ -17,7 +17,7 @@ loss pays for one that is too much. What the loss says of levels alone, g(s') + 
 were: v_{h+1} - g' - h' stands for v_{h+1} there (`known_slopes`), and what a round leaves costs h(s'), too. Where the cut keeps an end,
 v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. Where units
 cost and the cut takes those below the lower end, as of a queue, one there has no value. After H rounds a unit has the mean of all c.
-Where levels of stores move each other, what one brings into others counts there (`coupled_stores`).
+Where levels of stores move each other, flows are planned together (`planned_flows`).
 Values stand on a grid, linear between its points, which are close to each other among the levels that are used. So a round decides by
 f_t(x) - V_{t+1}(s'(x)), and
 
@@ -36,12 +36,13 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, CostsToCome, ToCome, filling
 from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
-from oco.compiler.algorithms.costs_to_come import UNSURE, CostsToCome, ToCome, filling
-from oco.compiler.algorithms.coupled_stores import CoupledStores
 from oco.compiler.algorithms.detected_seasons import SYMBOLS as SEASON_SYMBOLS
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
+from oco.compiler.algorithms.planned_flows import SYMBOLS as PLAN_SYMBOLS
+from oco.compiler.algorithms.planned_flows import PlannedFlows
 from oco.compiler.algorithms.rounds_ahead import AHEAD
 from oco.compiler.algorithms.store_flows import flows_of
 from oco.compiler.algorithms.value_grid import ValueGrid, points_of
@@ -51,7 +52,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import (
     KNOTS,
-    beside_name,
+    brought,
     cut_names,
     filled_by_flows,
     has_curvature,
@@ -69,15 +70,13 @@ LEAST_CELL = 4.0
 far."""
 ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
 """Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
-SCARCE = 10.0
-"""Largest costs of a unit that one is worth which constraints want and no flow brings."""
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.
 """
 FADES = 0.01
 """Part of the way to the present level by which the levels that count as used move each round: one that was left long ago is none."""
-VALUES, REACHED, BESIDE, USUAL = "value", "reached", "value_beside", "usual_level"
+VALUES, REACHED = "value", "reached"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
     **COST_SYMBOLS,
@@ -85,8 +84,7 @@ SYMBOLS = {
     **RECENT_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     REACHED: "least and most that was in store, of late",
-    BESIDE: "value of a unit that this round leaves, at any level, where stores move each other",
-    USUAL: "what was in store of late",
+    **PLAN_SYMBOLS,
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
     KINKS: "what is left where it drops",
@@ -105,7 +103,8 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
-        self.coupled = CoupledStores(self.t, self.stores)
+        moves = bool(self.stores) and bool(brought(self.stores).any())
+        self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs.kinks) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 
     def init(self) -> State:
@@ -114,15 +113,11 @@ class StoredValue:
             return {}
         m, zeros = self.size, self.t.zeros
         costs, known = self.costs.init(), self.known.init()
-        own = {
-            VALUES: zeros((m, points_of(self.inner))),
-            REACHED: zeros((2, m)),
-            SLOPES: zeros((m,)),
-            DROPS: zeros((KNOTS, m)),
-            KINKS: zeros((KNOTS, m)),
-        }
-        coupled = {BESIDE: zeros((m,)), USUAL: zeros((m,))} if self.coupled else {}
-        return joined(costs, known, own, coupled)
+        own = {SLOPES: zeros((m,)), DROPS: zeros((KNOTS, m)), KINKS: zeros((KNOTS, m))}
+        if self.plan is not None:
+            return joined(costs, known, own, self.plan.init())
+        values = {VALUES: zeros((m, points_of(self.inner))), REACHED: zeros((2, m))}
+        return joined(costs, known, values, own)
 
     def viewed(self, state: State) -> Problem:
         """View of the round whose loss is less the value of what is left."""
@@ -136,14 +131,10 @@ class StoredValue:
             for own, name in zip(names, (KINKS, DROPS), strict=True):
                 result.seen |= dict(zip(own, self._apart(array(state, name)[k]), strict=True))
         slope, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
-        last = slope - self.t.sum(array(state, DROPS), axis=0)
-        first, last = (self.coupled.by_entry(v, array(state, BESIDE)) if self.coupled else v for v in (slope, last))
-        beyond = wasted * self.t.maximum(last, -self._end("charged"))
-        short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
+        beyond = wasted * self.t.maximum(slope - self.t.sum(array(state, DROPS), axis=0), -self._end("charged"))
+        short = self.t.where(paid > 0.0, self.t.minimum(slope, paid), 0.0)
         if self.is_free:
-            short = self.t.where(self._end("free") > 0.0, self.t.minimum(first, 0.0), short)
-        if self.coupled:
-            result.seen |= dict(zip(map(beside_name, self.stores), self._apart(array(state, BESIDE)), strict=True))
+            short = self.t.where(self._end("free") > 0.0, self.t.minimum(slope, 0.0), short)
         parts = zip(self.stores, *map(self._apart, (slope, short, beyond)), strict=True)
         for s, own, missing, over in parts:
             result.seen |= {slope_name(s): own} | dict(zip(cut_names(s), (missing, over), strict=True))
@@ -158,6 +149,8 @@ class StoredValue:
         if not self.stores:
             return {}
         t, costs = self.t, self.costs.before_decision(state)
+        if self.plan is not None:
+            return self._as_planned(self.plan, state, costs, self._of_entries(costs.of(t.lift(0))[3]))
         after: State = {}
         if self.costs.predicted:
             table = self._rounds_to_come(costs)
@@ -167,35 +160,62 @@ class StoredValue:
             row = costs.of(t.lift(0))
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(row[3])
-        kept = self._constant("keep") * self._levels() + drift
-        if self.coupled:
-            kept = kept + self.coupled.inflow(self._levels())
-        lower, upper = self._end("lower"), self._end("upper")
+        least, most = self._ends(self._constant("keep") * self._levels() + drift)
+        places = self._places()
+        ends = t.concat(t.zeros((1,)), places, t.ones((1,)))
+        between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
+        kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (places, between))
+        slopes = t.transpose(self._grid(state).interpolated(array(state, VALUES), t.transpose(middles)))
+        return {**after, **self._dropping(slopes, kinks)}
+
+    def _as_planned(self, plan: PlannedFlows, state: State, costs: ToCome, drift: Value) -> State:
+        """State with a plan of the rounds to come, and the value of what this round may leave by it: its kinks are close where it leads."""
+        t, levels = self.t, self._levels()
+        after, rounds = plan.prepared(state, costs, levels)
+        self.p.note("the value of what this round may leave in store, as planned")
+        kept = t.constant(plan.system, "system") @ levels + drift
+        least, most = self._ends(kept)
+        middle = plan.reached(after, kept)
+        places = t.reshape(2.0 * self._places() - 1.0, (KNOTS, 1))
+        kinks = middle + t.where(places < 0.0, middle - least, most - middle) * places * places * places
+        row = (1, self.size)
+        ends = t.concat(t.reshape(least, row), kinks, t.reshape(most, row))
+        slopes = t.transpose(plan.values(after, rounds, t.transpose(0.5 * (ends[:-1] + ends[1:])), middle))
+        upto = t.constant(np.tri(KNOTS + 1).reshape(KNOTS + 1, KNOTS + 1, 1) > 0, "upto", "levels up to each")
+        falling = t.min(t.where(upto, t.reshape(slopes, (1, KNOTS + 1, self.size)), np.inf), axis=1)
+        return {**after, **self._dropping(falling, kinks)}
+
+    def _ends(self, kept: Value) -> tuple[Value, Value]:
+        """Least and most that the round may leave, (m,), where it leaves `kept`, (m,), without flows."""
+        t, lower, upper = self.t, self._end("lower"), self._end("upper")
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
         )
-        least, most = self.coupled.ends(least, most) if self.coupled else (least, most)
+        return least, most
+
+    def _places(self) -> Value:
+        """Shares of a range at which kinks are, (KNOTS,), which move each round."""
         f = GOLDEN * self.p.played
-        knots = (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS)
-        ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
-        between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
-        kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
-        slopes = t.transpose(self._slopes(state, t.transpose(middles)))
-        drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
-        return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
+        return (self.t.iota(KNOTS) + (f - self.t.floor(f))) / float(KNOTS)
+
+    def _dropping(self, slopes: Value, kinks: Value) -> State:
+        """State with these values of a unit between kinks, (KNOTS + 1, m), at kinks (KNOTS, m)."""
+        drops = self.t.maximum(slopes[:-1] - slopes[1:], 0.0)
+        return {SLOPES: slopes[0], DROPS: self.t.name("drop", drops), KINKS: self.t.name("kinks", kinks)}
 
     def update(self, state: State, played: Point, slope: Point) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
         if not self.stores:
             return {}
         self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
+        known = self.known.update(state)
+        if self.plan is not None:
+            return {**self.costs.update(state, played, slope, None), **known}
         after = {
             **self.costs.update(state, played, slope, self._unit_values(state, played)),
-            **self.known.update(state),
+            **known,
             REACHED: self._reached_after(array(state, REACHED)),
         }
-        if self.coupled:
-            after[USUAL] = self.coupled.usual_after(array(state, USUAL), self._levels(), self.p.played)
         if self.costs.predicted:  # the next round brings the predictions that its values are made of
             return after
         costs = self.costs.after_round(after)
@@ -206,14 +226,6 @@ class StoredValue:
         t = self.t
         own = [t.reshape(t.to_float(self.p.seen[s.state.expected or s.name]), (s.size,)) for s in self.stores]
         return own[0] if len(own) == 1 else t.concat(*own)
-
-    def _slopes(self, state: State, at: Value) -> Value:
-        """Value of a unit more that is left, (m, P), at levels (m, P); where stores move each other, of one more of y."""
-        values, grid = array(state, VALUES), self._grid(state)
-        if not self.coupled:
-            return grid.interpolated(values, at)
-        usual = self._column(self.coupled.beside(array(state, USUAL)))
-        return self._column(self._constant("keep")) * grid.interpolated(values, at - usual)
 
     def _reached_after(self, used: Value) -> Value:
         """Least and most level of late, (2, m), with that of the round."""
@@ -226,8 +238,6 @@ class StoredValue:
         """Levels at which values stand: close to each other among those used, with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, REACHED)
         wide = self._all_flows("most") - self._all_flows("least")
-        if self.coupled:
-            wide = wide + abs(self.coupled.beside(wide))
         if self.costs.is_unsure:
             cells = self.inner * LEAST_CELL * self._of_entries(array(state, UNSURE))
             wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
@@ -242,14 +252,7 @@ class StoredValue:
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        if self.coupled:
-            at = left + self.coupled.beside(left - self._column(array(state, USUAL)))
-            own = self._constant("keep") * self.t.reshape(
-                self._of_all(array(state, VALUES), at, self._grid(state)), (self.size,)
-            )
-            values = self._column(self.coupled.by_entry(own, array(state, BESIDE)))
-        else:
-            values = self._of_all(array(state, VALUES), left, self._grid(state))
+        values = self._of_all(array(state, VALUES), left, self._grid(state))
         return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
 
     def _rounds_to_come(self, costs: ToCome) -> Value:
@@ -257,9 +260,7 @@ class StoredValue:
         return self.t.map_(lambda h: (costs.of(h),), self.t.iota(self.ahead + 1))[0]
 
     def _values(self, costs: ToCome, table: Value, state: State) -> State:
-        """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table;
-        where stores move each other those before its flows, and what one is worth beside them.
-        """
+        """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table."""
         t, grid = self.t, self._grid(state)
         keep, stored = self._column(self._constant("keep")), grid.points
         flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
@@ -270,13 +271,9 @@ class StoredValue:
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
 
-        coupled, usual = self.coupled, array(state, USUAL) if self.coupled else None
-
-        def before_flows(j: Value, after: Value) -> tuple[Value, Value]:
+        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             row = table[self.ahead - j]
             kept = keep * stored + self._column(self._of_entries(row[3]))
-            if usual is not None:
-                kept = kept + self._column(coupled.inflow(usual))
             if errors is not None:
                 after = expected(lambda at: self._of_all(after, at, grid), stored)
 
@@ -284,20 +281,10 @@ class StoredValue:
                 value = self._of_all(after, at, grid, limit)
                 return value - expected(known, at) if self.known else value
 
-            return flows.at_one_price(kept, left, row), self._column(self._of_entries(row[2]))
+            return (keep * flows.at_one_price(kept, left, row) - self._column(self._of_entries(row[2])),)
 
-        def earlier(j: Value, after: Value) -> tuple[Value, ...]:
-            best, held = before_flows(j, after)
-            before = keep * best if usual is None else keep * best + coupled.value_to_others(best, grid, usual)
-            return (before - held,)
-
-        last = t.broadcast(self._column(coupled.lasting(self._mean_of_entries(costs.mean), self.ahead)), stored.shape)
-        if usual is None:
-            return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
-        (values,) = t.for_(self.ahead - 1, earlier, [last])
-        best, held = before_flows(t.lift(self.ahead - 1), values)
-        beside = coupled.value_beside(best, grid, usual) - held
-        return {VALUES: best, BESIDE: t.reshape(beside, (self.size,))}
+        last = t.broadcast(self._column(self._mean_of_entries(costs.mean)), stored.shape)
+        return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
 
     def _most_valued(self, table: Value, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
         """More than a unit is worth in any round to come, (m, 1), of one that constraints want and no flow brings, by the costs of these

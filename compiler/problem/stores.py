@@ -38,7 +38,7 @@ from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, name
 from oco.dsl.statistics import statistic_of
 
 Floats = np.ndarray[Any, Any]
-SLOPE, DROP, KNOT, BESIDE = "_slope_", "_drop", "_knot", "_beside_"
+SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
 SHORT, OVER = "_short_", "_over_"
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
@@ -124,11 +124,6 @@ def slope_name(store: StoreOfState) -> str:
     return f"{SLOPE}{store.name}"
 
 
-def beside_name(store: StoreOfState) -> str:
-    """Name of the stream with the value of a unit that is left, at any level, where stores move each other."""
-    return f"{BESIDE}{store.name}"
-
-
 def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
     """Names of the streams with a kink, and with the drop of the value of a unit beyond it."""
     return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
@@ -153,7 +148,7 @@ def valued(canonical: Canonical) -> Canonical:
     """
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
     total, own = (
-        reduce(algebra.add, (_left(s, stores(canonical)) for s in stores(canonical))),
+        reduce(algebra.add, (_left(s) for s in stores(canonical))),
         _with_outside(canonical, outside),
     )
     for store, costs in zip(stores(canonical), state_costs(canonical), strict=True):
@@ -201,36 +196,17 @@ def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) 
     return replace(canonical, objective=own, moving=moving)
 
 
-def valued_level(store: StoreOfState, own: Sequence[StoreOfState]) -> Expr:
-    """Level that the value of what is left is of: that of s', or orders; with what the levels of others bring by the next round, as so much
-    more in the store itself, z_i + sum_j (b_ji / keep_i) z_j.
-    """
-    level, by_name = algebra.broadcast(store.moved, store.shape), {s.name: s for s in own}
-    for name, factors in store.coupled.items():
-        left = algebra.reshape(algebra.broadcast(by_name[name].following, by_name[name].shape), (by_name[name].size,))
-        beside = algebra.matmul(constant(as_own(factors, store.keep[:, None])), left)
-        level = algebra.add(level, algebra.reshape(beside, store.shape))
-    return level
-
-
-def as_own(factors: Floats, keep: Floats) -> Floats:
-    """Units of a store entry that are as much by the next round as one of another entry brings; 0 where the entry keeps nothing."""
-    return np.where(keep > 0, factors / np.where(keep > 0, keep, 1.0), 0.0)
-
-
-def _left(store: StoreOfState, own_stores: Sequence[StoreOfState]) -> Expr:
+def _left(store: StoreOfState) -> Expr:
     """V of what a round leaves in a store, or orders for it."""
-    left, level = algebra.broadcast(store.moved, store.shape), valued_level(store, own_stores)
+    left = algebra.broadcast(store.moved, store.shape)
 
     def own(name: str) -> Name:
         return Name(name, Kind.STREAM, shape=store.shape)
 
-    total = _summed(algebra.mul(own(slope_name(store)), level))
-    if store.pipeline is None and any(s.coupled for s in own_stores):
-        total = algebra.add(total, _summed(algebra.mul(own(beside_name(store)), left)))
+    total = _summed(algebra.mul(own(slope_name(store)), left))
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
-        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(level, knot)))))
+        total = algebra.sub(total, _summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
     if store.pipeline is not None:
         return total
     short, over = map(own, cut_names(store))

@@ -67,8 +67,8 @@ def _broken(trace: Any, name: str, loss: float, rounds: int) -> Played:
 
 def test_rules_that_keep_constraints_come_first() -> None:
     """Without a penalty a rule that serves nothing costs least, and is none that anybody would prefer."""
-    shared = FIXED[: FIXED.index("    fixed:")]
-    for form, most in ((shared, 12), (shared.replace("in 90% of rounds", "each round"), 0)):  # of the first 0.1 x 120 + 0.9 rounds may be broken
+    shared = FIXED[: FIXED.index("    fixed:")]  # the first 0.1 x 120 + 0.9 rounds may be broken
+    for form, most in ((shared, 12), (shared.replace("in 90% of rounds", "each round"), 0)):
         plan = oco.compile(oco.parse(form))
         trace = plan.run({"w": np.full((120, 2), 0.5)}, backend="c")
         trace.constraints[:] = 0.0

@@ -7,9 +7,9 @@ The best linear prediction of e(x) by e is E[e(x) e] e / E[e^2], and its usual s
 
 is that of e at recent decisions, and affine in x where g is. The margin is z u(x), with z the quantile of e / u. For a portfolio w with
 covariances S, recently at x, it is z (S x)' w / sqrt(x' S x): the tangent at x of the value at risk z sqrt(w' S w), with the parts of
-Euler's allocation (Tasche, Risk contributions and performance measurement, 1999). E is taken over about the last hundred rounds, but for the
-first, whose predictions come from no data. Slopes of the entries of a stream that differ by no more than noise are replaced by their mean,
-so that decisions do not follow noise.
+Euler's allocation (Tasche, Risk contributions and performance measurement, 1999). E is taken over about the last hundred rounds, but
+for the first, whose predictions come from no data. Slopes of the entries of a stream that differ by no more than noise are replaced by
+their mean, so that decisions do not follow noise.
 """
 
 from __future__ import annotations

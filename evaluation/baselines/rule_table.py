@@ -37,7 +37,7 @@ class RuleLine:
     broken     rounds in which a constraint that binds each round was broken
     cost       loss + weight x violation a round, in the units of the trade
     priced     loss + violations at the penalties of the model; None where it states none
-    keeps      True where it keeps the constraints that have no penalty about as well as the learner, or in the share of rounds that they ask
+    keeps      True where it keeps the constraints without a penalty about as well as the learner, or in the share of rounds that they ask
     """
 
     name: str

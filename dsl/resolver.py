@@ -25,6 +25,7 @@ from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope, declared_already
 from oco.dsl.source import Span
 from oco.dsl.statements import Feedback, Measure, Relation, Timing
+from oco.dsl.states_below import StatesBelow
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.text import syntax
 from oco.dsl.text.clauses import names_of
@@ -89,8 +90,7 @@ class _Resolver:
         self.unread: set[str] = set()
         self.first: dict[str, tuple[Kind, Span]] = {}
         declarations = [s for s in reversed(file.statements) if isinstance(s, Declaring)]
-        self.states_to_come = {s.name.name for s in declarations if isinstance(s, syntax.StateStatement)}
-        self.waiting: list[syntax.StateStatement] = []
+        self.below = StatesBelow(s.name.name for s in declarations if isinstance(s, syntax.StateStatement))
         self.typer = Typer(self.scope, self.findings, {s.name.name: s.name.span for s in declarations})
 
     # statements
@@ -100,7 +100,8 @@ class _Resolver:
             if self.findings.full:
                 return
             self._once(statement)
-            self._statement(statement)
+            if not (isinstance(statement, syntax.LetStatement) and self.below.holds(statement)):
+                self._statement(statement)
         self._check_labels_of_assumptions()
         self._check_given()
         self._check_missing()
@@ -255,18 +256,17 @@ class _Resolver:
         )
 
     def _state(self, s: syntax.StateStatement) -> None:
-        """State: declared first, since what follows it is made of it, and of other states that may stand below it."""
-        self.states_to_come.discard(s.name.name)
+        """State: declared first, since what follows it is made of it, and of other states and abbreviations that may wait for it."""
+        waiting = self.below.reached(s.name.name)
         dims, bounds, first = self.typer.exprs(s.dims), self.typer.bounds(s.bounds), self.typer.expr(s.first)
         if dims is None or bounds is None or first is None:
             self._break(s)
         else:
             self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
-            self.waiting.append(s)
-        waiting, self.waiting = self.waiting, []
-        for own in waiting:
-            if self.states_to_come & {n.name for n in syntax.walk(own.following) if isinstance(n, syntax.Identifier)}:
-                self.waiting.append(own)
+            waiting.append(s)
+        for own in (w for w in waiting if not self.below.holds(w)):
+            if isinstance(own, syntax.LetStatement):
+                self._let(own)
             else:
                 self._follow(own)
 

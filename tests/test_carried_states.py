@@ -98,6 +98,24 @@ def test_states_that_cannot_be(old: str, new: str, words: str) -> None:
     assert caught.value.code == "OCO529" and words in caught.value.message
 
 
+def test_abbreviations_may_be_of_states_that_stand_below() -> None:
+    """And the states may be made of them; of themselves none may be."""
+    text = """\
+model m
+horizon T = 9
+decision x in box(0, 5)
+stream sales in [0, 5]
+{above}state stock = {left} - sales in [0, 50] start 4
+{below}minimize x + 3 * pos(sales - left) + 0.1 * twice
+"""
+    lines = "let left = stock + x\nlet twice = 2 * left\n"
+    above = text.format(above=lines, below="", left="left")
+    below = text.format(above="", below=lines, left="stock + x")
+    assert oco.parse(above).to_oco() == oco.parse(below).to_oco()
+    with pytest.raises(oco.OcoError, match="OCO206"):
+        oco.parse(above.replace("let left = stock", "let left = left + stock"))
+
+
 def test_an_end_of_a_range_that_nothing_reaches_is_no_constraint_that_never_binds() -> None:
     spent = BATTERY.replace("0.98 * stored + charge", "stored - (50 + charge) / 100").replace("0, 400", "0, 200")
     assert "OCO604" not in [d.code for d in oco.compile(oco.parse(spent)).warnings]

@@ -183,3 +183,23 @@ def test_what_cannot_be_rounded_says_why(domain: str, change: tuple[str, str], w
         canonical(oco.parse(text_of("box", domain).replace(*change)))
     (found,) = caught.value.diagnostics
     assert found.code == "OCO539" and found.hint and found.span is not None
+
+
+def test_under_a_budget_pacing_decides_as_the_hint_for_whole_decisions_says() -> None:
+    text = """\
+model seats
+horizon T = 300
+decision accept in {domain}
+context fare in [0, 9]
+context legs[2] in 0..1
+maximize fare * accept
+subject to
+    left: legs * accept <= [60, 70]  in total
+"""
+    with pytest.raises(oco.OcoError, match="`pacing` takes whole decisions by itself, until a budget ends"):
+        oco.compile(oco.parse(text.replace("{domain}", "{0, 1}")))
+    rng = np.random.default_rng(3)
+    data = {"fare": rng.uniform(0, 9, 300), "legs": rng.integers(0, 2, (300, 2))}
+    accepted = oco.compile(oco.parse(text.replace("{domain}", "box(0, 1)")), "pacing").run(data).decisions.ravel()
+    whole = np.isclose(accepted, 0) | np.isclose(accepted, 1)
+    assert (~whole).sum() <= 2 and 60 < accepted.sum() < 240

@@ -1,5 +1,7 @@
 """Multipliers of the affine rows that cut domains, as a decision shows them: what a unit of what entries share is worth.
 
+Known constraints that flows into several stores share are such rows, too: their multipliers are those of a step (`shared_flows`).
+
 At a minimizer of a function with the slope g over the points of a box with <a, x> <= b, entries between their bounds have g_i + mu a_i = 0
 with one mu (Karush-Kuhn-Tucker), at least 0, and 0 where the row is slack; <a, x> = b has a mu of either sign. At a decision that is near
 to it, mu is the regression of -g on a over these entries, of all where none is between its bounds; those with no finite slope do not count.
@@ -10,7 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oco.compiler.algorithms.shared_flows import charged_at_decision, tied_known
+from oco.compiler.algorithms.shared_flows import (
+    AT_BOUND,
+    charged_at_decision,
+    charged_by_shared,
+    shared_known,
+    tied_known,
+)
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.properties import AffineRow
 from oco.compiler.ir.trace import Tracer
@@ -19,32 +27,31 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.dsl.magnitudes import TINY
 
-AT_BOUND = 1e-6
-"""Share of a width within which an entry is at its bound or at a kink, and a row no slack."""
 FINITE = 1e100
 """Slopes beyond are those of values without a bound, 1e300 times the share of a cell in which they are, and no prices."""
 
 
 def has_rows(p: Problem) -> bool:
-    """True where an affine row cuts one of the domains."""
-    return any(d.row is not None for d in p.domain.domains)
+    """True where an affine row cuts one of the domains, or flows into several stores share a known constraint."""
+    return any(d.row is not None for d in p.domain.domains) or bool(shared_known(p.spec.canonical))
 
 
 def charged_for_rows(p: Problem, x: Point, slope: Callable[[Point], Point]) -> Point:
-    """mu a of the rows, at a decision, of a function with these slopes; 0 in domains that none cuts."""
+    """mu a of the rows, at a decision, of a function with these slopes; of known constraints those that flows into stores share."""
     middle = 0.5 * (slope(_beside(p, x, -AT_BOUND)) + slope(_beside(p, x, AT_BOUND)))
     if tied_known(p.spec.canonical):
         middle = middle + charged_at_decision(p, x, middle)
     p.note("multipliers of the rows that cut the domain")
     parts = zip(p.domain.domains, x.blocks, middle.blocks, strict=True)
-    return Point(tuple(g * 0.0 if d.row is None else _charged(p.tracer, d, d.row, v, g) for d, v, g in parts))
+    charged = Point(tuple(g * 0.0 if d.row is None else _charged(p.tracer, d, d.row, v, g) for d, v, g in parts))
+    return charged + charged_by_shared(p, x, middle) if shared_known(p.spec.canonical) else charged
 
 
 def _beside(p: Problem, x: Point, share: float) -> Point:
-    """Point x with the entries in cut domains moved by this share of their widths, within their bounds."""
-    t, blocks = p.tracer, list[Value]()
+    """Point x with entries in cut domains, or all where flows share a constraint, moved by this share of their widths, within bounds."""
+    t, every, blocks = p.tracer, bool(shared_known(p.spec.canonical)), list[Value]()
     for d, v in zip(p.domain.domains, x.blocks, strict=True):
-        if d.row is not None:
+        if d.row is not None or every:
             lower, upper = t.constant(d.lower, "least"), t.constant(d.upper, "greatest")
             v = t.minimum(t.maximum(v + share * (upper - lower), lower), upper)
         blocks.append(v)

@@ -10,7 +10,8 @@ curved, mu is that at the decision, near which f is as good as linear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -21,11 +22,16 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
-from oco.compiler.problem.stores import filled_by_flows, has_curvature, has_kinks, stores
+from oco.compiler.problem.stores import filled_by_flows, has_curvature, has_kinks, stores, without_outside
 from oco.compiler.proximal.known_multipliers import KnownMultipliers
-from oco.compiler.proximal.known_point import apart
-from oco.dsl.expressions import Kind, names
+from oco.compiler.proximal.known_point import apart, flat_domain
+from oco.dsl.dims import known
+from oco.dsl.enclose import enclose
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.intervals import Interval, interval
 from oco.dsl.magnitudes import TINY
 
 FLOWS = 11
@@ -33,6 +39,8 @@ FLOWS = 11
 ASIDE = 0.0137
 """Share of the range by which the first and the last of them are inside of it: off round numbers, at which other entries are often at a
 bound, so that mu is not unique."""
+AT_BOUND = 1e-6
+"""Share of a width, or of the size of the domain, within which an entry is at its bound or at a kink, and a row no slack."""
 NEAR, FAR = 0.1, 100.0
 """Lengths, in sizes of the domain, of the steps whose multipliers are taken: from a decision, longer than the distance that means of
 decisions keep from a row; and from a point that may be far from the best one.
@@ -41,12 +49,95 @@ decisions keep from a row; and from a point that may be far from the best one.
 
 @lru_cache(maxsize=16)
 def tied_known(canonical: Canonical) -> tuple[Inequality, ...]:
-    """Known constraints on more than flows into stores (ranges of stores are such); none unless one ties a store to other decisions."""
+    """Known constraints on more than flows into stores (ranges of stores are such) and what is of no use; none unless one ties a store to
+    other decisions.
+    """
     fills, ends = filling_entries(canonical), np.cumsum([0, *(b.domain.size for b in canonical.blocks)])
-    own = {b.name: fills[i:k] for b, (i, k) in zip(canonical.blocks, pairwise(ends))}
+    alone = fills | useless_entries(canonical)
+    parts = {b.name: slice(i, k) for b, (i, k) in zip(canonical.blocks, pairwise(ends))}
     decided = [(c, names(c.expr, Kind.DECISION)) for c in canonical.known]
-    others = [(c, n) for c, n in decided if not all(own[name].all() for name in n)]
-    return tuple(c for c, _ in others) if any(own[name].any() for _, n in others for name in n) else ()
+    others = [(c, n) for c, n in decided if not all(alone[parts[name]].all() for name in n)]
+    return tuple(c for c, _ in others) if any(fills[parts[name]].any() for _, n in others for name in n) else ()
+
+
+@lru_cache(maxsize=16)
+def useless_entries(canonical: Canonical) -> Floats:
+    """Mask of the entries of the flattened decisions, (n,), that fill no store and by which neither the loss nor a constraint gains, as
+    what is moved from a place to itself: in boxes the best decisions leave them at their least.
+    """
+    canonical = canonical.unscaled or canonical
+    free = [np.full(b.domain.size, b.domain.is_box) for b in canonical.blocks]
+    if not canonical.known or canonical.equalities or canonical.moving is not None:
+        return np.zeros(sum(f.size for f in free), dtype=bool)
+    ranges = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks}
+    ranges |= {s.name: interval(s.lower, s.upper, s.shape) for s in canonical.streams}
+    ranges["t"] = interval(1.0, float(canonical.horizon or np.inf), ())
+    shapes = {b.name: b.shape for b in canonical.blocks}
+    functions = (
+        without_outside(canonical).objective,
+        *(c.expr for c in (*canonical.inequalities, *canonical.known)),
+    )
+    slopes = [jacobian(f, shapes) for f in functions]
+    least = [
+        [np.min(_lower(j[b.name], ranges, b.shape).reshape(-1, b.domain.size), axis=0) for j in slopes]
+        for b in canonical.blocks
+    ]
+    gained = np.concatenate([np.min(own, axis=0) < 0 for own in least])
+    return np.asarray(np.concatenate(free) & ~gained & ~filling_entries(canonical))
+
+
+@lru_cache(maxsize=16)
+def shared_known(canonical: Canonical) -> tuple[str, ...]:
+    """Labels of the known constraints of which a row is shared by flows into several stores and hangs on no state: a capacity of all of
+    them. Those that tie stores to other decisions are none of these.
+    """
+    states = {s.name for s in canonical.streams if s.uncut is not None}
+    own = stores(canonical)
+    places = np.concatenate([s.entries for s in own]) if own else np.zeros(0, dtype=np.int64)
+    filled, fills = filled_by_flows(own), filling_entries(canonical)
+    shapes, tied = {b.name: b.shape for b in canonical.blocks}, {c.origin for c in tied_known(canonical)}
+
+    def shared(row: Floats) -> bool:
+        flows = np.isin(places, np.flatnonzero(row & fills))
+        return np.unique(places[flows]).size > 1 and np.unique(filled[flows]).size > 1
+
+    return tuple(
+        c.origin
+        for c in canonical.known
+        if c.origin not in tied
+        and c.margin is None
+        and states.isdisjoint(names(c.expr))
+        and any(map(shared, _uses(c.expr, shapes)))
+    )
+
+
+def _uses(expr: Expr, shapes: Mapping[str, tuple[int, ...]]) -> Floats:
+    """True where an entry of an expression may hang on an entry of the flattened decisions, (entries, n)."""
+    count, parts = math.prod(known(expr.shape)), list[Floats]()
+    for name, slopes in jacobian(expr, shapes).items():
+        size = math.prod(shapes[name])
+        used = np.ones(1, dtype=bool) if names(slopes) else np.asarray(evaluate(slopes, {})) != 0
+        parts.append(np.broadcast_to(used, (*known(expr.shape), *shapes[name])).reshape(count, size))
+    return np.concatenate(parts, axis=1)
+
+
+def charged_by_shared(p: Problem, x: Point, slope: Point) -> Point:
+    """Charge sum_n mu_n grad g_n of the constraints that flows into several stores share, for a function with this slope at x;
+    those with slack charge nothing.
+    """
+    t, canonical = p.tracer, p.spec.canonical
+    at, none = p.units.outward(x).flat(), np.zeros(filling_entries(canonical).size, dtype=bool)
+    own = KnownMultipliers(p, canonical.known, x, none)
+    slack = own.rows.r - own.rows.C @ at > AT_BOUND * flat_domain(canonical)[1]
+    multipliers = own.of_steps(t.reshape(at, (1, at.size)), slope, NEAR)
+    charging = t.where(t.reshape(slack, (1, slack.size)), 0.0, multipliers)
+    return apart(t, canonical.blocks, own.charged(charging, shared_known(canonical))[0])
+
+
+def _lower(slopes: Expr, ranges: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:
+    """Least values of slopes towards a decision of this shape, the last axes."""
+    low = np.asarray(enclose(slopes, ranges).lo, dtype=np.float64)
+    return np.broadcast_to(low, (*known(slopes.shape)[: len(known(slopes.shape)) - len(shape)], *shape))
 
 
 @lru_cache(maxsize=16)

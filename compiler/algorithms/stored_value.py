@@ -312,12 +312,9 @@ class StoredValue:
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
         edge, value = EDGE * (upper - lower), grid.interpolated(values, at)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
-        above, below = t.where(wasted > 0.0, -charged, beyond), t.where(given > 0.0, paid, missing)
-        if (
-            self.is_free
-        ):  # as long as the cut gives nothing for units that cost at the upper end, their value is concave
-            free = self._column(self._end("free")) > 0.0
-            above, below = t.where(free, t.minimum(value, above), above), t.where(free, t.maximum(value, 0.0), below)
+        # What the cut takes or gives at an end is no reason to go there: the value stays concave.
+        above = t.where(wasted > 0.0, t.minimum(value, -charged), beyond)
+        below = t.where(given > 0.0, t.maximum(value, paid), missing)
         value = t.where(at > upper + edge, above, value)
         return t.where(at < lower - edge, below, value)
 

@@ -36,6 +36,8 @@ LEVELS = 101
 """Levels at which slopes are compared, to see whether a part is convex: of a range, and of one as wide on either side."""
 LINEAR = (forms.Signed, forms.Bilinear, forms.Quotient)
 """Forms of atoms that make affine expressions of affine ones: what they join is taken apart, down to its other atoms."""
+USUAL = (0.25, 0.75)
+"""Shares of the range of data at which slopes that hang on them are compared."""
 ROUNDING = 1e-9
 LITTLE = 0.1
 """Largest part of the factor of z that the factor of s beside it has."""
@@ -105,6 +107,15 @@ def slope_of_costs(costs: Sequence[StateCost], level: Name) -> Expr:
     return reduce(algebra.add, (c.slope(level) for c in costs))
 
 
+def usual_data(canonical: Canonical, costs: Sequence[StateCost]) -> list[dict[str, Floats]]:
+    """Data on which the slopes of costs hang, by stream, a quarter of their ranges from either end; once none where they hang on none."""
+    own = [o for o in canonical.streams if any(o.name in c.data for c in costs)]
+    return [
+        {o.name: np.broadcast_to(o.lower + share * (np.asarray(o.upper) - o.lower), o.shape) for o in own}
+        for share in (USUAL if own else USUAL[:1])
+    ]
+
+
 def without_state_costs(
     canonical: Canonical, s: StreamRange, loss: Expr, with_data: bool = True
 ) -> tuple[Expr, tuple[StateCost, ...]]:
@@ -141,10 +152,8 @@ def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
     """True where the slopes of a cost are finite and do not fall, in the range and beyond, for data at either end of their ranges."""
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape) for e in (s.lower, s.upper))
     shares = np.linspace(-1.0, 2.0, LEVELS).reshape(-1, *(1 for _ in s.shape))
-    data = [o for o in canonical.streams if o.name in cost.data]
     slope = cost.slope(level_name(LEVELS, s))
-    for end in (0.25, 0.75) if data else (0.0,):
-        seen = {o.name: np.broadcast_to(o.lower + end * (np.asarray(o.upper) - o.lower), o.shape) for o in data}
+    for seen in usual_data(canonical, [cost]):
         with np.errstate(all="ignore"):
             slopes = np.asarray(evaluate(slope, {**seen, LEVEL: lower + shares * (upper - lower)}))
         if not np.isfinite(slopes).all() or (np.diff(slopes, axis=0) < -ROUNDING * (1 + abs(slopes[1:]))).any():

@@ -21,7 +21,7 @@ import numpy as np
 from oco.compiler.problem.affine_entries import SAME, affine_rows, factors_and_ends
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, without_state_costs
+from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, usual_data, without_state_costs
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
@@ -94,7 +94,7 @@ def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
     free = given & moved & (paid <= 0)
     if free.any():
-        free &= ~_is_paid_above(canonical, s, lower, left=False)
+        free &= ~_is_paid_above(canonical, s, lower)
         if (free & ~_is_burden(canonical, s, ~wasted | (charged > 0))).any():
             end = f" below {lower[0]:g}" if (lower == lower[0]).all() else ""
             return f"nothing keeps its lower end, no fixed price of what is missing{end} and no constraint"
@@ -151,20 +151,26 @@ def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     if any(s.name in names(c.expr, Kind.STREAM) for c in constraints):
         return None
     paid, charged = (np.maximum(_price(canonical, s, end), 0.0) for end in End)
-    if not ((paid > 0) | _is_paid_above(canonical, s, lower)).all():
+    if not ((paid > 0) | _is_paid_above(canonical, s, lower, at_once=False)).all():
         return None
     none, one = np.zeros(lower.size), np.ones(lower.size)
     return KeptRange(lower, upper, one, paid, none, one, charged)
 
 
-def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, left: bool = True) -> Floats:
-    """True for entries of which the loss pays for less at the lower end as it does above it, (m,); `left`: of what a round leaves alone."""
+def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, at_once: bool = True) -> Floats:
+    """True for entries of which the loss pays for less at the lower end as it does above it, (m,): for usual data of a round, and for what
+    a round begins with or leaves where decisions fill the state `at_once`, else for what it leaves alone, whatever comes.
+    """
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    costs = [c for c in without_state_costs(canonical, s, loss, with_data=False)[1] if c.left or not left]
+    costs = [c for c in without_state_costs(canonical, s, loss, with_data=at_once)[1] if c.left or at_once]
     if not costs:
         return np.zeros(lower.size, dtype=bool)
-    slopes = evaluate(slope_of_costs(costs, level_name(1, s)), {LEVEL: lower.reshape(1, *s.shape)})
-    return np.broadcast_to(slopes, (1, *s.shape)).ravel() < 0
+    slope = slope_of_costs(costs, level_name(1, s))
+    falls = (
+        np.asarray(evaluate(slope, {**seen, LEVEL: lower.reshape(1, *s.shape)})) < 0
+        for seen in usual_data(canonical, costs)
+    )
+    return np.broadcast_to(np.any(list(falls), axis=0), (1, *s.shape)).ravel()
 
 
 def _changing(label: str, s: StreamRange) -> str:

@@ -48,6 +48,9 @@ def _check_constraint(b: DecisionBlock, c: Inequality | Equality, feedback: Feed
         why = f"a draw may break `{label}` where the decision that is its mean does not"
         if c.span is not None and not changes(c.expr):
             instead = f"write `with {c.span.text}` behind the set of `{b.name}`, and leave `{label}` out"
+        elif c.budget is not None:
+            hint = f"{WHOLE}. Where costs are known before the decision, `pacing` takes whole decisions by itself, until a budget ends"
+            raise _refused(b, why, hint, c.span)
         else:
             instead = "write `on average` behind it"
         raise _refused(b, why, f"{instead}, or {WHOLE}", c.span)

@@ -8,7 +8,7 @@ Multipliers come from the step's dual (`CutDual`), in which rows give way a litt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Inequality
-from oco.compiler.proximal.known_point import apart, flat_domain, known_rows, rows_at
+from oco.compiler.proximal.known_point import apart, flat_domain, known_rows, origins_of, rows_at
 from oco.dsl.magnitudes import TINY
 
 GIVES = 1e-6
@@ -38,7 +38,7 @@ class KnownMultipliers:
     def __init__(self, p: Problem, known: Sequence[Inequality], x: Point, still: Floats) -> None:
         self.p, self.t, t = p, p.tracer, p.tracer
         own = known_rows(replace(p.spec.canonical, known=tuple(known)))
-        self.rows = rows_at(p, own, x, p.units.outward(x))
+        self.rows, self.origins = rows_at(p, own, x, p.units.outward(x)), origins_of(own)
         self.moves = t.constant(np.where(still, 0.0, 1.0), "moves", "entries that do not stay where they are")
         norms = t.sqrt(t.sum((self.rows.C * self.moves) ** 2.0, axis=1))
         has = norms > TINY
@@ -75,6 +75,11 @@ class KnownMultipliers:
         self.p.note("multipliers of the known constraints")
         return t.map_(one, starts)[0]
 
-    def charged(self, multipliers: Value) -> Value:
-        """Charges sum_n mu_n grad g_n for K lists of multipliers, (K, n): what a unit more of each entry costs the others."""
+    def charged(self, multipliers: Value, by: Collection[str] | None = None) -> Value:
+        """Charges sum_n mu_n grad g_n for K lists of multipliers, (K, n): what a unit more of each entry costs the others; `by`: of the
+        constraints with these labels alone.
+        """
+        if by is not None:
+            own = np.array([1.0 if label in by else 0.0 for label in self.origins])
+            multipliers = multipliers * self.t.constant(own, "charging", "rows that charge")
         return multipliers @ self.rows.C

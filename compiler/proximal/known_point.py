@@ -216,6 +216,12 @@ def rows_at(p: Problem, rows: Canonical, y: Point, own: Point) -> _Rows:
     return _Rows(C / t.reshape(norms, (C.shape[0], 1)), r / norms, *sizes)
 
 
+def origins_of(rows: Canonical) -> tuple[str, ...]:
+    """Label of the constraint that each of the rows of `rows_at` comes from, in their order."""
+    loose, tight = _parts(rows.inequalities)
+    return tuple(c.origin for c in (*loose, *tight) for _ in range(c.size))
+
+
 def _parts(known: tuple[Inequality, ...]) -> tuple[list[Inequality], list[Inequality]]:
     """Inequalities, those that yield first, and one of the two that make an equality."""
     above = [c for c in known if c.label == f"{c.origin}{ABOVE}"]

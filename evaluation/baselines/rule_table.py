@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,6 @@ class RuleLine:
     broken     rounds in which a constraint that binds each round was broken
     cost       loss + weight x violation a round, in the units of the trade
     priced     loss + violations at the penalties of the model; None where it states none
-    keeps      True where it keeps the constraints without a penalty about as well as the learner, or in the share of rounds that they ask
     """
 
     name: str
@@ -46,7 +44,6 @@ class RuleLine:
     broken: int
     cost: float
     priced: float | None = None
-    keeps: bool = True
 
     @property
     def shown_violation(self) -> float:
@@ -57,13 +54,15 @@ class RuleLine:
 @dataclass(frozen=True)
 class RuleTable:
     """Learner and rules in one measure, the cheapest first of the rules that keep the constraints as well, then of the others; pairs of
-    name and reason for those left out; the measure in words.
+    name and reason for those left out; the measure in words; and how many of the first rules keep the constraints without a penalty about
+    as well as the learner, or in the share of the rounds that they ask for.
     """
 
     learner: RuleLine
     lines: tuple[RuleLine, ...]
     left_out: tuple[tuple[str, str], ...]
     weighing: str
+    keeping: int = 0
 
     @property
     def best(self) -> RuleLine | None:
@@ -73,7 +72,7 @@ class RuleTable:
     @property
     def better(self) -> bool:
         """True where a rule keeps the constraints as well and costs less than the learner."""
-        return self.best is not None and self.best.keeps and self.best.cost < self.learner.cost
+        return self.best is not None and self.keeping > 0 and self.best.cost < self.learner.cost
 
     @property
     def marked(self) -> tuple[tuple[str, RuleLine], ...]:
@@ -84,12 +83,11 @@ class RuleTable:
 def rule_table(trace: MeasuredRun, beside: Beside) -> RuleTable:
     """Table of a run and the rules that were played over its rounds."""
     own = rule_line(f"the learner ({trace.promise.algorithm})", trace, beside.trade)
-    made = [
-        replace(rule_line(r.name, r, beside.trade), keeps=_keeps(trace.problem, beside.trade, r, trace))
-        for r in beside.played
-    ]
-    lines = tuple(sorted(made, key=lambda line: (sees_more(line.name), not line.keeps)))
-    return RuleTable(own, lines, tuple((r.name, r.why) for r in beside.left_out), beside.trade.words)
+    keep = [not sees_more(r.name) and _keeps(trace.problem, beside.trade, r, trace) for r in beside.played]
+    order = sorted(range(len(keep)), key=lambda k: not keep[k])
+    lines = tuple(rule_line(beside.played[k].name, beside.played[k], beside.trade) for k in order)
+    left_out = tuple((r.name, r.why) for r in beside.left_out)
+    return RuleTable(own, lines, left_out, beside.trade.words, sum(keep))
 
 
 def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:

@@ -71,7 +71,7 @@ def _best_rule(rules: RuleTable) -> Iterator[Row]:
     if (best := rules.best) is not None:
         less = best.cost < rules.learner.cost
         verdict = f"{rules.weighing} is {'less' if less else 'no less'} than the learner's"
-        if not best.keeps:
+        if not rules.keeping:
             verdict = "it keeps constraints less well than the learner"
         broken = f"{best.name}; violation {number(best.shown_violation)}, broken in {counted(best.broken, 'round')}"
         yield "best rule", number(best.loss), f"{broken}; {verdict}"

@@ -142,7 +142,7 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem:
     if run.rules is not None and run.rules.best is not None:
         rule = run.rules.best
         other, broke = (rule.loss, _broke(run.own, rule)) if rule.priced is None else (rule.priced, "")
-        if rule.keeps:
+        if run.rules.keeping:
             against.append(f"{compared(sign * total, sign * other)} the best rule{broke}")
         else:
             alone = f"; no rule that was played kept {'its constraint' if len(constraints) == 1 else 'its constraints'} as well"
@@ -192,7 +192,7 @@ def _comparator_note(line: RegretLine) -> str:
 def _best_rule(run: RunSummary) -> list[str]:
     if run.rules is None or run.rules.best is None:
         return []
-    less = "" if run.rules.best.keeps else ", which keeps constraints less well"
+    less = "" if run.rules.keeping else ", which keeps constraints less well"
     return _wrapped(f"best rule: {run.rules.best.name}{less}")[:2]
 
 

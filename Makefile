@@ -15,7 +15,7 @@ UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars|lexer
 # Compiled while packages are installed, which takes one core: else both processes of the tests compile them.
 OURS := grammar dsl compiler backends evaluation api tests benchmarks
 
-# The newest pip resolves in half the time of those that interpreters bring, which do where it cannot be had; it would repeat warnings of setuptools.
+# The newest pip resolves in half the time of those that interpreters bring, which do as well. Its output has warnings of setuptools.
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'
 	rm -rf $(VENV) build

@@ -58,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected texts with what comes out now")
     parser.addoption("--points", type=int, default=12, help="how many points of each domain are compared with CVXPY")
     parser.addoption("--agreement", type=int, default=40, help="rounds of the tests that compare backends")
-    parser.addoption("--kills", type=int, default=6, help="how often the tests of survival kill a process")
+    parser.addoption("--kills", type=int, default=4, help="how often the tests of survival kill a process")
     parser.addoption(
         "--hostile-seconds", type=float, default=0.12, help="processor time of each model file that does harm"
     )

@@ -75,7 +75,7 @@ def test_chunks_of_rounds_in_threads_give_the_bits_of_those_one_after_another(mo
     p = problem(
         "decision x[300] in box(0, 1)\nstream c[300] ~ uniform(-1, 1)\nstream b ~ uniform(-20, 280)\n"
         "minimize c @ x\nsubject to\n    need: b - 60 * sum(log(1 + x)) / 50 <= 0 each round\n",
-        600,
+        450,
     )
     data = load_data(p, seed=4)
     sizes: list[int] = []
@@ -90,7 +90,7 @@ def test_chunks_of_rounds_in_threads_give_the_bits_of_those_one_after_another(mo
     alone = compare(p, data, "dynamic")
     assert len(sizes) > 4 and together.status is alone.status and together.bound == alone.bound
     assert np.array_equal(together.losses, alone.losses) and np.array_equal(together.decision["x"], alone.decision["x"])
-    assert np.array_equal(together.impossible, alone.impossible) and 0 < len(alone.impossible) < 600
+    assert np.array_equal(together.impossible, alone.impossible) and 0 < len(alone.impossible) < 450
 
 
 def test_results_of_chunks_come_in_their_order_and_no_more_are_begun_than_wanted() -> None:

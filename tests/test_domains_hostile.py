@@ -11,6 +11,7 @@ import pytest
 from domain_cases import BRIEF, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import thorough
 
 from oco.compiler.domains import domain
 
@@ -89,7 +90,7 @@ def test_a_total_far_below_the_bounds_is_met_to_its_own_rounding(total: float) -
         assert_close(p, exact_clip_to_total(np.array(v), [0.0, 0.0], [1.0, 1.0], total), total)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.3, -0.6, 40.0])
+@pytest.mark.parametrize("shift", [thorough(0.0), 0.3, thorough(-0.6), 40.0])
 def test_a_total_of_many_small_entries_is_met_wherever_they_lie(shift: float) -> None:
     """Shifts below and above those after which the search is begun again."""
     v = np.random.default_rng(0).normal(0, 0.01, 150) + shift

@@ -113,7 +113,7 @@ def test_decisions_equal_the_listing() -> None:
 
 def test_experts_beside_the_points_are_the_nearest_within_the_constraints_as_predicted() -> None:
     run = Run(plan_of(market(SECTOR), "hedged"))
-    for r in relatives(12, seed=2):
+    for r in relatives(6, seed=2):
         run.play({"r": r})
         row, count = run.value("predicted")[2], len(QUANTILES) * (2 + len(RATES))
         margins = run.value("margin")[-count:]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from thorough import turns
 
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
@@ -270,8 +271,7 @@ TOUCHING = {
 }
 
 
-@pytest.mark.parametrize("scale", [1e4, 1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("least", TOUCHING)
+@pytest.mark.parametrize(("least", "scale"), turns([*TOUCHING], [1e4, 1.0, 1e-2, 1e-4]))
 def test_a_constraint_that_touches_its_bound_is_not_said_to_fail(least: str, scale: float) -> None:
     """The decision of thirds is feasible; a solver finds a margin of some 1e-10 below or above 0, however the constraint is scaled."""
     x = np.full(3, 1 / 3)

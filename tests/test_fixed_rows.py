@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -46,8 +47,11 @@ def minutes(trace: Trace) -> np.ndarray:
     return np.asarray(trace.decisions) @ MINUTES
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize("text", [ALONE, BAKERY], ids=["alone", "beside one that is learned"])
+@pytest.mark.parametrize(
+    ("text", "backend"),
+    [(ALONE, "c"), thorough(ALONE, "numpy"), thorough(BAKERY, "c"), (BAKERY, "numpy")],
+    ids=["alone in C", "alone", "beside one that is learned, in C", "beside one that is learned"],
+)
 def test_no_decision_breaks_a_fixed_constraint(text: str, backend: str) -> None:
     """From the first round on, from the centre of the domain, which breaks it by more than 200 minutes."""
     plan = planned(text)

@@ -16,7 +16,7 @@ import pytest
 from test_c99 import STRICT, needs_compiler
 from test_c_bindings import binding
 from test_delayed_everywhere import play
-from thorough import thorough
+from thorough import thorough, turns
 
 import oco
 
@@ -72,7 +72,6 @@ using ogd
 feedback full delayed 3
 """
 CONTEXTS = {RULE: ("sun",), TOGETHER: (), BUDGET: ("fee",), SHARE: ()}
-TEXTS = pytest.mark.parametrize("text", [RULE, TOGETHER], ids=["alone", "together"])
 
 
 @cache
@@ -109,8 +108,11 @@ def before(text: str, x: Any) -> Any:
     return np.vstack([plan_of(text).contract.start["p"], x[:-1]])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@TEXTS
+@pytest.mark.parametrize(
+    ("text", "backend"),
+    turns([RULE, TOGETHER], BACKENDS),
+    ids=("alone-numpy", "alone-c", "together-numpy", "together-c"),
+)
 def test_rounds_pay_for_moves_and_states_of_the_round_before(text: str, backend: str) -> None:
     data = rounds(text, 1)
     trace = plan_of(text).run(table(data), backend=backend)

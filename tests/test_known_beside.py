@@ -65,6 +65,7 @@ def test_decisions_come_to_cost_what_the_merit_order_does(case: tuple[str, float
     assert paid[late].sum() <= 1.02 * least[late].sum()
 
 
+@pytest.mark.thorough  # their values are held against value iteration in `tests/test_shared_stores.py`
 def test_stores_are_valued_where_the_domain_is_cut_by_a_row() -> None:
     model = oco.parse("""\
 model bikes

@@ -92,7 +92,7 @@ def of_cvxpy(plan: Any, now: dict[str, Array], y: Array) -> float | None:
     return float(problem.value) if problem.status.startswith("optimal") else None
 
 
-@pytest.mark.parametrize("domain", corners(DOMAINS, ("box", "simplex", "cut")))
+@pytest.mark.parametrize("domain", corners(DOMAINS, ("simplex", "cut")))
 def test_each_decision_is_the_nearest_point_within_the_constraints(domain: str) -> None:
     plan, data = plan_of(model(DOMAINS[domain])), rounds(1)
     learner, compared = plan.learner(backend="numpy"), 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,17 @@ def inflows(T: int, phi: float, rng: Any) -> Any:
     return np.clip(result, 0, 90)
 
 
+@cache
+def seasonal() -> Any:
+    return oco.compile(oco.parse(DAM + "using hedged with season = 24\n"))
+
+
 @pytest.mark.parametrize("phi", [0.0, 0.8])
 def test_errors_of_the_drift_are_those_of_the_law_that_it_was_drawn_from(phi: float) -> None:
     """What is expected is off by the innovations, hardly more: the mean absolute value of a normal number, times their deviation."""
     T, rng = 600, np.random.default_rng(3)
     inflow, price = inflows(T, phi, rng), rng.uniform(40, 60, T)
-    plan, usual = oco.compile(oco.parse(DAM + "using hedged with season = 24\n")), list[float]()
-    learner = plan.learner(backend="c")
+    learner, usual = seasonal().learner(backend="c"), list[float]()
     for t in range(T):
         learner.decide()
         learner.observe(inflow=inflow[t], price=price[t])

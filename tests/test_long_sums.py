@@ -49,7 +49,7 @@ def signed(terms: list[str], signs: list[bool]) -> str:
 # ---- as text
 
 
-@pytest.mark.parametrize("n", [PLAIN, PLAIN + 1, 1000, thorough(3000)])
+@pytest.mark.parametrize("n", [PLAIN, PLAIN + 1, 300, *map(thorough, (1000, 3000))])
 def test_long_sums_are_read_printed_and_evaluated(n):
     read = parse(model(products(n), n))
     assert read.objective is not None
@@ -155,7 +155,7 @@ def test_too_many_terms_are_refused(monkeypatch):
 
 
 def test_the_builder_says_the_same():
-    n = 1000
+    n = 300
     builder = oco.Model("m", horizon=50)
     x = builder.decision("x", n, domain=oco.box(0, 1))
     c = builder.stream("c", n, bounds=(-1, 2))
@@ -266,7 +266,8 @@ def test_long_sums_run_as_their_vector_form():
 def test_terms_that_stay_apart_run_alike_on_both_backends():
     n = PLAIN + 2
     text = " + ".join(("exp", "square", "logistic")[i % 3] + f"(x[{i}] * sum(c) * c[{i}] / 100)" for i in range(n))
-    plan = oco.compile(parse(model(text, n) + "assume loss.lipschitz.l2 <= 1000\n"), "ogd", "paper")
+    # What is proved of curvature counts for nothing here, and takes most of the time.
+    plan = oco.compile(parse(model(text, n) + "assume loss.lipschitz.l2 <= 1000\n"), "ogd", "paper", effort=1e-3)
     one, other = (plan.learner(backend=backend) for backend in ("numpy", "c"))
     for c in np.random.default_rng(4).uniform(-1, 2, (10, n)):
         np.testing.assert_allclose(one.decide(), other.decide(), rtol=1e-9, atol=1e-12)

@@ -117,7 +117,7 @@ def test_problems_of_another_horizon_are_those_of_its_model(loss: str, rows: str
 
 
 @pytest.mark.parametrize(
-    ("loss", "again"), [("sum_squares(x - a)", False), ("sum_squares(x - a) * t", True), ("sum(x * a) / T", True)]
+    ("loss", "again"), [("sum_squares(x - a)", False), ("sum(x * a) * t", True), ("sum(x * a) / T", True)]
 )
 def test_plans_of_another_horizon_are_those_of_its_model(
     loss: str, again: bool, made: Counter[str], monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import random
 import re
 
 import pytest
+from thorough import thorough
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
@@ -89,7 +90,7 @@ def needs(text: str) -> set[int]:
     return direct.union(*(needs(LINES[i][0]) for i in direct)) if direct else direct
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("count", [*map(thorough, (2, 3)), 5])
 def test_so_many_mistakes_so_many_findings(count: int) -> None:
     """Mistakes are independent when none is about what another line was to declare."""
     rng = random.Random(count)

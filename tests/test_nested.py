@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 from test_c99 import has_compiler
-from thorough import turns
+from thorough import corners, turns
 
 from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
 from oco.compiler.problem.canonical import canonical
@@ -169,7 +169,7 @@ def listing(case: Case, rounds: Sequence[Round], window: int = T) -> list[Array]
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", corners(CASES, [name for name in CASES if name != "additive in a ball, smooth"]))
 def test_decisions_equal_the_listing(name: str) -> None:
     case = CASES[name]
     rounds = drawn(case)

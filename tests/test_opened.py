@@ -22,7 +22,10 @@ def rounds_of(world: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("name", "world"), corners(dict(CASES).items(), sorted(dict(CASES).items())[::4]))
+@pytest.mark.parametrize(
+    ("name", "world"),
+    corners(dict(CASES).items(), [case for case in sorted(dict(CASES).items())[::4] if case[0] != "hedged"]),
+)
 def test_an_opened_plan_runs_as_the_closed_ones(name: str, world: str) -> None:
     plan = planned(world, name, Units(), False).with_constants({}, T)
     moved = [{f.name: min(max(k, f.low), f.high) for f in plan.free} for k in (0.5, 0.25, 2.0)]

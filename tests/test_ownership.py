@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 import pytest
-from sources import ROOT, nodes
+from sources import ROOT, nodes, parsed
 
 from oco.backends import BACKENDS
 from oco.compiler.ir.ops import OPS
@@ -35,7 +35,7 @@ def ends_in(node: ast.AST, word: str) -> bool:
 
 
 def walk(text: str) -> list[ast.AST]:
-    return [*ast.walk(ast.parse(text))]
+    return [*ast.walk(parsed(text))]
 
 
 def name_tests(walked: Iterable[ast.AST]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 from oco.dsl.text.formatter import format_text
@@ -67,7 +68,7 @@ def reference(data: dict[str, Any], budgets: Any, price: float, eta: float, box:
     return np.array(xs), np.array(seen)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", corners(BACKENDS, ["c"]))
 def test_it_decides_as_the_listing(backend: str) -> None:
     rng = np.random.default_rng(2)
     data = {"fee": rng.uniform(0, 2, (60, 3)), "gain": rng.uniform(0, 1, (60, 3)), "load": rng.uniform(0, 1, (60, 3))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,15 @@ def played(plan: Any, data: dict[str, Any], backend: str) -> tuple[Any, float]:
     return np.array(decisions), errors
 
 
+@cache
+def planned_for(text: str) -> Any:
+    return oco.compile(oco.parse(text))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_regret_is_bounded_with_the_errors_of_the_predictions(kind: str) -> None:
     data = sequence(kind, T, 5)
-    x, errors = played(oco.compile(oco.parse(MODEL)), data, "numpy")
+    x, errors = played(planned_for(MODEL), data, "numpy")
     assert (data["fee"] * x).sum() <= BUDGET
     most = 3 * T / BUDGET
     size = max(1.0, most - 1)
@@ -58,6 +64,6 @@ def test_gains_with_a_season_are_spent_on_where_they_are_high() -> None:
 
 
 def test_c_decides_as_numpy_does() -> None:
-    data, plan = sequence("in blocks", T, 1), oco.compile(oco.parse(MODEL))
+    data, plan = sequence("in blocks", T, 1), planned_for(MODEL)
     (x, _), (y, _) = (played(plan, data, backend) for backend in ("numpy", "c"))
     np.testing.assert_allclose(x, y, atol=1e-9)

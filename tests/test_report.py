@@ -96,8 +96,10 @@ def test_what_comes_from_data_is_escaped(trace: Trace, undrawn: None) -> None:
     assert "<script>" not in text and "&lt;script&gt;" in text
 
 
-def test_the_same_page_is_written_whole(trace: Trace, text: str, tmp_path: Path) -> None:
-    write_report(trace, tmp_path / "report.html", check(trace.problem.model), "chosen because <it> is")
+def test_the_same_page_is_written_whole(trace: Trace, tmp_path: Path, undrawn: None) -> None:
+    facts, reason = check(trace.problem.model), "chosen because <it> is"
+    write_report(trace, tmp_path / "report.html", facts, reason)
+    text = report(trace, facts, reason)
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text and text.endswith("</html>\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,11 +143,15 @@ def prices(kind: str, seed: int, T: int = 600) -> dict[str, np.ndarray]:
     return {"base": np.clip(base, 0, 60), "slope": slope + rng.normal(0, 0.05, (T, 2))}
 
 
+@cache
+def by_prices(algorithm: str | None) -> Any:
+    return oco.compile(oco.parse(PRICES), algorithm)
+
+
 @pytest.mark.parametrize("kind", ["still", "jump", "week"])
 def test_prices_earn_more_than_holding_one_and_than_single_estimates(kind: str) -> None:
     """More than the middle price in every of three runs, after the first tenth too, and half of what the best price has more."""
-    model = oco.parse(PRICES)
-    plan, single = oco.compile(model), oco.compile(model, "bgd")
+    plan, single = by_prices(None), by_prices("bgd")
     assert plan.algorithm == "response-surface" and plan.guarantee is None
     for seed in range(3):
         data = prices(kind, seed)

@@ -19,7 +19,7 @@ from oco.plan import Plan
 SAVED = (T - 1, T, 3 * T + 2)
 BY_TURNS = ((3, T - 1), (40, T))
 """Learners of a fleet, and rounds before it is saved."""
-KINDS = [("numpy", 3), ("numpy", 40), pytest.param("c", 11, marks=needs_compiler)]
+KINDS = [thorough("numpy", 3), ("numpy", 40), pytest.param("c", 11, marks=needs_compiler)]
 DRAWING = """
 model drawing
 horizon T = 50

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from serving_cases import CONTEXT, DELAYED, bits, decision_in, lists, plain_learner, round_of, store_of
 from survival import DRAWING, TRACKING, data_of, kill_at_random, plan_of, seen_by
+from thorough import turns
 
 from oco.backends.database import Durability
 from oco.dsl.diagnostics import OcoError
@@ -179,8 +180,7 @@ def record(path, text, durability, done):
         done.value = t = t + 1
 
 
-@pytest.mark.parametrize("durability", Durability)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "durability"), turns([*MODELS], [*Durability]))
 def test_kills_lose_no_round_and_count_none_twice(name, durability, tmp_path, request):
     plan, rng, path = plan_of(MODELS[name]), random.Random(name), tmp_path / "s.db"
     plain = None

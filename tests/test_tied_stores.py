@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from test_c99 import has_compiler
-from thorough import thorough
+from thorough import corners, thorough
 
 import oco
 from oco.compiler.algorithms.costs_to_come import filling
@@ -167,7 +167,7 @@ def test_the_multiplier_of_a_cut_domain_is_beside_those_of_known_constraints() -
     assert bound > 3
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", corners(HOMES, ["discharged", "one meter"]))
 def test_flows_cost_the_slope_of_what_the_others_pay(name: str) -> None:
     """0.6 of the price where the house sells, the price where it buys, however the model says it and whatever was decided."""
     problem, rng, sides = problem_of(HOMES[name]), np.random.default_rng(5), set()
@@ -271,7 +271,7 @@ def cost_of_thresholds(data: dict[str, Any], low: float, high: float) -> float:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-@pytest.mark.parametrize("name", ["at least", thorough("one meter")])
+@pytest.mark.parametrize("name", [thorough("at least"), "one meter"])
 def test_a_house_saves_most_of_what_foresight_saves(name: str) -> None:
     data = days(900, 7)
     x = decided(HOMES[name], data, "c")

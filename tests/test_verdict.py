@@ -119,7 +119,7 @@ def test_details_and_json_have_the_rest(
     assert "loss.lipschitz" in out and "setting" in out and "rounds a second" in out
     plan = out.split("\nalgorithm", 1)[1]
     assert "guaranteed" in out and max(map(len, plan.split("\n"))) <= WIDTH
-    assert main(["run", "m.oco", "--data", "drawn", "--json"]) == 0
+    assert main(["run", "m.oco", "--data", "drawn", "--json", "--algorithms", "coldq"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
     assert run["held"]["name"] == "first decision held"
 
@@ -148,7 +148,7 @@ def test_the_run_line_gives_way_to_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "m.oco").write_text(f"# run: --data m.csv --rounds 2\n{TIGHT}")
+    (tmp_path / "m.oco").write_text(f"# run: --data m.csv --rounds 2\n{TIGHT}using coldq\n")
     (tmp_path / "m.csv").write_text("c[0],c[1],need\n" + "0.5,-0.5,1\n" * 3)
     (tmp_path / "other.csv").write_text("c[0],c[1],need\n" + "0.5,-0.5,1\n" * 4)
     assert main(["run", "m.oco"]) == 0

@@ -13,7 +13,7 @@ from oco.dsl.diagnostics import OcoError
 HEAD = "model m\nhorizon T = 1000\nparam q[4] = [0.1, 0.2, 0.3, 0.4]\nstream c[4] in [-1, 1]\n"
 STEEP = [
     thorough("decision w[4] in simplex", "minimize c @ w + sum(rel_entr(w, q))\n"),
-    ("decision w[4] in simplex", "minimize c @ w - 0.1 * sum(entr(w))\n"),
+    thorough("decision w[4] in simplex", "minimize c @ w - 0.1 * sum(entr(w))\n"),
     ("decision w[4] in box(0, 5)", "minimize c @ w - sum(sqrt(2 * w))\n"),
     thorough("decision w[4] in box(0, 1)", "minimize c @ w - sum(sqrt(1 - w))\n"),
     thorough("decision w[4] in simplex", "minimize c @ w\nsubject to\n    k: sum(kl_div(w, q)) <= 0.1 each round\n"),

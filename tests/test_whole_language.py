@@ -102,10 +102,14 @@ def test_known_constraints_are_met(trace: Any) -> None:
     assert stored.min() >= -1e-5 and stored.max() <= 400 + 1e-5
 
 
-def test_c_decides_as_numpy_does_and_modules_are_written(plan: Any, trace: Any, tmp_path: Path) -> None:
+def test_c_decides_as_numpy_does(plan: Any, trace: Any) -> None:
     c = plan.run(data(), backend="c")
     for name, own in trace.decisions.items():
         np.testing.assert_allclose(c.decisions[name], own, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.thorough
+def test_modules_are_written(plan: Any, tmp_path: Path) -> None:
     assert plan.write(tmp_path / "dispatch.py") and plan.write(tmp_path / "dispatch", backend="c")
 
 

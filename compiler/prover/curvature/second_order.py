@@ -48,7 +48,7 @@ def _entry_by_entry(setting: ProofContext, node: Call) -> tuple[Curvature, Step]
     if len(moving) != 1 or not smooth(split.body) or setting.composition(split.leaves[moving[0]]) not in FLAT:
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-    second = split.second_derivatives()[moving[0], moving[0]]
+    second = split.second_derivatives[moving[0], moving[0]]
     second_derivative = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
     if not (second_derivative.nonnegative or second_derivative.nonpositive):
         return None

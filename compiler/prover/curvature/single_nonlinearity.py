@@ -67,7 +67,7 @@ class NonlinearEntries:
     @cached_property
     def slopes(self) -> Mapping[str, Expr]:
         """First derivatives by moving leaf."""
-        return {n: self._simplify(d) for n, d in self.split.slopes().items() if n in self.moving}
+        return {n: self._simplify(d) for n, d in self.split.slopes.items() if n in self.moving}
 
     @property
     def continuous(self) -> bool:

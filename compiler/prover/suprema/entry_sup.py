@@ -103,8 +103,8 @@ class EntrySup:
         results: dict[str, tuple[str, ...]] = {}
         if not continuous(split.body):
             return results
-        second_derivatives = split.second_derivatives() if smooth(split.body) else {}
-        for name, slope in split.slopes().items():
+        second_derivatives = split.second_derivatives if smooth(split.body) else {}
+        for name, slope in split.slopes.items():
             if name not in leaves:
                 continue
             rate = over_cells(slope, whole, {}, 1)
@@ -121,7 +121,7 @@ class EntrySup:
         if not smooth(split.body):
             return False
         return self._convex(
-            split, name, {**self.setting.box, **self.box(split)}, split.second_derivatives().get((name, name))
+            split, name, {**self.setting.box, **self.box(split)}, split.second_derivatives.get((name, name))
         )
 
     def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], second_derivative: Expr | None) -> bool:
@@ -138,7 +138,7 @@ class EntrySup:
             return value
         middles = {n: _middle(c) for n, c in cells.items()}
         form = over_cells(split.body, self.setting.box, middles, count)
-        slopes = split.slopes()
+        slopes = split.slopes
         for name in wide:
             form = form + over_cells(slopes[name], self.setting.box, cells, count) * (cells[name] - middles[name])
         return Interval(value.lo, np.minimum(value.hi, form.hi), value.shape)

@@ -161,7 +161,7 @@ class Separable:
     def _steepness(self, split: Entrywise, name: str, tie: EntrySum) -> float:
         """Greatest slope of an entry's function, in units of that of kappa: 1, or about the entry's own size where kappa is curved."""
         box = self.entries.box(split)
-        slope = split.slopes()[name]
+        slope = split.slopes[name]
         result = over_cells(slope, {**self.setting.box, **box}, {}, 1)
         size = float(np.max(result.magnitude))
         width = float(np.max(np.maximum(np.abs(box[name].lo), np.abs(box[name].hi))))

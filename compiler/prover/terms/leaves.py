@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from oco.compiler.problem.calculus import gradient
 from oco.dsl.algebra import broadcast
@@ -28,15 +29,17 @@ class Entrywise:
         """Shape of the body."""
         return known(self.body.shape)
 
-    def slopes(self) -> dict[str, Expr]:
+    @cached_property
+    def slopes(self) -> Mapping[str, Expr]:
         """The derivative of each entry towards the same entry of each leaf."""
         return self.derivatives(self.body)
 
-    def second_derivatives(self) -> dict[tuple[str, str], Expr]:
+    @cached_property
+    def second_derivatives(self) -> Mapping[tuple[str, str], Expr]:
         """The second derivatives of each entry, once for each pair of leaves."""
         results: dict[tuple[str, str], Expr] = {}
         names = list(self.leaves)
-        for i, (a, slope) in enumerate(self.slopes().items()):
+        for i, (a, slope) in enumerate(self.slopes.items()):
             towards = self.derivatives(slope)
             results.update({(a, b): towards[b] for b in names[i:]})
         return results

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_c99 import needs_compiler
-from test_contexts import plan_of, rounds
+from test_contexts import TEXT, plan_of, rounds
 
 import oco
 from oco.backends.c99.build import stepper
@@ -135,3 +135,15 @@ def test_feedback_has_what_rounds_left_before() -> None:
             np.testing.assert_allclose(a.values[name], value, rtol=1e-9, atol=1e-9)
         assert [*copy(a).values] == [*b.values]
     assert ours.warnings == theirs.warnings
+
+
+def test_contexts_stand_beside_the_random_arrays_of_a_round() -> None:
+    text = TEXT.partition("\nsubject to")[0].replace("box(0, 8)", "ball(8)")
+    plan, data = oco.compile(oco.parse(text), algorithm="bgd"), rounds(np.random.default_rng(4), 30)
+    ours, theirs = (plan.learner(backend=b, seed=5) for b in ("c", "numpy"))
+    for t in range(30):
+        known, price = row_of(data, t)
+        np.testing.assert_allclose(ours.decide(**known), theirs.decide(**known), rtol=1e-10, atol=1e-10)
+        assert ours.observe(price=price).loss == pytest.approx(theirs.observe(price=price).loss, abs=1e-9)
+        (a,), (b,) = ours.drawn or (0,), theirs.drawn or (0,)
+        np.testing.assert_array_equal(a, b)

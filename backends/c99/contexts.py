@@ -45,9 +45,8 @@ class NativeContexts(Contexts):
         values: Mapping[str, Array] = {} if known is None else known[1]
         for name, value in values.items():
             self._views[name][...] = value
-        self._quick.known = (
-            0 if known is None else known[0]
-        )  # last: an interruption before it leaves no values half written
+        # last, so that an interruption before it leaves no values half written
+        self._quick.known = 0 if known is None else known[0]
 
     @property
     def _before(self) -> tuple[Any, ...]:

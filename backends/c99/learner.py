@@ -85,8 +85,8 @@ class NativeLearner(Learner):
         rows = inputs, decisions, horizon, *counts, draws
         self._quick = quick(self._memory, *words, *addresses, *rows, *random, held, context, left)
         if self.contexts.awaited:
-            decisive, parts = program.prepare is not None, self._parts(before)
-            self.contexts = NativeContexts(program.known, decisive, entries, parts, self._quick)
+            decisive, fields = program.prepare is not None, self._parts(before)
+            self.contexts = NativeContexts(program.known, decisive, entries, fields, self._quick)
         self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
         self._answered, self._drawn = answered, drawn
         self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)

@@ -309,18 +309,18 @@ static bool is_name(PyObject *given, PyObject *name) {
     return given == name || PyUnicode_Compare(given, name) == 0;
 }
 
-/* Pointers to inputs in their order, to contexts `only` or to all: how many of them the caller gave; -1 if one is not plain, and none
- * other may be given. Contexts that are left out are those that were taken. */
+/* Pointers to inputs in their order, to contexts `only` or to all: how many of them the caller gave; -1 if one is not plain, or anything
+ * else is given. Contexts that are left out are those that were taken. */
 static int gathered(Stepper *s, PyObject *const *args, PyObject *names, bool only, const void **inputs, double *numbers) {
     const Py_ssize_t given = names ? PyTuple_GET_SIZE(names) : 0;
     int found = 0;
     for (int k = 0; k < s->inputs; ++k) {
         const Form *form = s->forms + k;
-        if (form->left) {
-            inputs[k] = memcpy(form->copy, form->left, size_of(form) * sizeof(double)); /* the step overwrites it */
+        if (only && !form->kept) {
             continue;
         }
-        if (only && !form->kept) {
+        if (form->left) {
+            inputs[k] = memcpy(form->copy, form->left, size_of(form) * sizeof(double)); /* the step overwrites it */
             continue;
         }
         Py_ssize_t at = found; /* names mostly come in the model's order */

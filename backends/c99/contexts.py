@@ -30,7 +30,9 @@ class NativeContexts(Contexts):
     ) -> None:
         ends = np.cumsum([0, *(math.prod(f.type.shape) for f in known)])
         parts = [entries[a:b] for a, b in pairwise(ends)]
-        self._views = {f.name: p.view(KINDS[f.type.dtype]).reshape(f.type.shape) for f, p in zip(known, parts)}
+        self._views: dict[str, Array] = {
+            f.name: p.view(KINDS[f.type.dtype]).reshape(f.type.shape) for f, p in zip(known, parts)
+        }
         self._fields, self._quick = before, quick
         super().__init__([f.name for f in known], decisive)
 

@@ -53,7 +53,7 @@ class Contexts:
 
     def take(self, round: int, values: Mapping[str, Array], before: tuple[Any, ...]) -> None:
         """Keep the values of a round, and the learner's state before it was prepared with them."""
-        self._now, self._before = (round, dict(values)), before
+        self._before, self._now = before, (round, dict(values))
 
     def unprepared(self, round: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """State of a round before it was prepared with its contexts; `state` itself where it was not."""

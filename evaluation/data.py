@@ -5,7 +5,6 @@ distributions.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from itertools import groupby
@@ -17,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange, canonical
-from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail, require
+from oco.dsl.diagnostics import Diagnostic, OcoError, fail, require
 from oco.dsl.distributions import within
 from oco.dsl.model import Model
 from oco.dsl.records import dataclass
 from oco.dsl.spill import release, spacious
 from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values, far_within
+from oco.evaluation.draws import BLOCK_ENTRIES, Blocks, StoredDraws, draw
 from oco.evaluation.long_tables import widened
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
@@ -35,10 +35,6 @@ Round = Mapping[str, Array]
 
 FEWEST_ROUNDS = 20
 """Rounds of data below which nothing is concluded of them: neither that a limit has room to spare, nor which trial is better."""
-BLOCK_ENTRIES = 1 << 17
-"""Numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed."""
-Blocks = dict[str, tuple[int, Array]]
-"""Last block drawn for each stream, with its number: rounds are read in order, often in parts far shorter than a block."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +101,8 @@ class Data:
     """Number of draws that precede the first round."""
     times: Array | None = field(default=None, compare=False)
     """Time of each round as datetime64[s], where the source tells it."""
+    stored: StoredDraws | None = field(default=None, repr=False, compare=False)
+    """Draws that were read before; None where they are drawn again each time."""
     _last: Blocks = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -124,7 +122,8 @@ class Data:
             release(array[:start])
         results = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
-            results[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
+            rows = self.seed, self.skipped + start, self.skipped + stop
+            results[stream.name] = self.stored.read(stream, *rows) if self.stored else draw(stream, *rows, self._last)
         return {s.name: results[s.name] for s in self.problem.streams if s.name in results}
 
     def at(self, places: Iterable[int]) -> Iterator[tuple[int, dict[str, Array]]]:
@@ -161,6 +160,11 @@ class Data:
     def nbytes(self) -> int:
         """Bytes that all rounds take as arrays."""
         return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
+
+    def storing(self, most: int) -> Data:
+        """Data whose draws are stored once they are read, for many readers; as they are where all rounds take more than `most` bytes."""
+        large = self.nbytes > most
+        return self if large or not self.drawn else replace(self, stored=StoredDraws(self.skipped + self.rounds))
 
     def joined(self, carried: Mapping[str, Array]) -> Data:
         """Data with values that rounds left to the next, as a run recorded them."""
@@ -275,27 +279,6 @@ def from_rounds(
                 _refuse_undrawable(stream, f"round {index + 1} of the data{has}")
                 results[name] = draw(stream, seed, index, index + 1, last)[0]
         yield results
-
-
-def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) -> Array:
-    """Draw a stream for rounds `start` to `stop` from its distribution, whatever the blocks they are drawn in. The
-    array is read-only.
-    """
-    if stream.distribution is None:
-        raise InternalError(f"stream {stream.name} has no distribution to draw from")
-    step = max(1, BLOCK_ENTRIES // max(1, size(stream)))
-    parts = []
-    for block in range(start // step, -(-stop // step)):
-        number, values = last.get(stream.name, (-1, np.empty(0)))
-        if number != block:
-            rng = np.random.default_rng([seed, zlib.crc32(stream.name.encode()), block])
-            values = stream.distribution.sample(rng, step)
-            values.flags.writeable = False
-            last[stream.name] = block, values
-        parts.append(values[max(0, start - block * step) : stop - block * step])
-    if len(parts) == 1:
-        return parts[0]
-    return np.concatenate(parts) if parts else np.empty((0, *stream.shape))
 
 
 def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -217,6 +218,23 @@ def test_draws_do_not_depend_on_the_parts_they_are_read_in() -> None:
     assert abs(np.corrcoef(whole["a"][0], whole["a"][21])[0, 1]) < 0.06  # another block: another seed
 
 
+def test_stored_draws_are_those_that_are_drawn_again() -> None:
+    """In whatever order they are read, by copies of the data too; a block is drawn once, and not where all take too much."""
+    text = "model m\nhorizon T = 70\ndecision x[6000] in box(0, 1)\nstream a[6000] ~ normal(0, 1) in [-1, 1]\n"
+    data = load_data(canonical(parse(text + "stream k in 0..9 ~ poisson(3)\nminimize a @ x + k * sum(x)\n")), seed=3)
+    stored, whole = data.storing(data.nbytes), data.read(0, 70)
+    for start, stop in ((65, 70), (3, 5), (0, 70), (20, 50)):
+        for own in (stored, replace(stored), stored.first(stop)):
+            for name, values in own.read(start, stop).items():
+                np.testing.assert_array_equal(values, whole[name][start:stop])
+                assert values.dtype == whole[name].dtype and not values.flags.writeable
+    np.testing.assert_array_equal(stored.after(30).read(0, 9)["a"], whole["a"][30:39])
+    np.testing.assert_array_equal(replace(stored, seed=4).array("a"), replace(data, seed=4).array("a"))
+    again, other = stored.array("a"), replace(stored).array("a")
+    assert np.shares_memory(again, other)
+    assert data.storing(data.nbytes - 1) is data
+
+
 def test_the_rounds_after_some_are_those_of_the_whole(problem: Canonical) -> None:
     """Given and drawn ones; and what comes first of what comes after."""
     data = load_data(problem, {"price": np.random.default_rng(0).uniform(0, 10, (50, 3))}, seed=3)
@@ -284,7 +302,7 @@ def test_a_block_is_drawn_once_when_rounds_are_read_one_by_one(monkeypatch: pyte
     problem = canonical(
         parse("model m\nhorizon T = 9\ndecision x in box(0, 1)\nstream c ~ uniform(0, 1)\nminimize c * x\n")
     )
-    monkeypatch.setattr("oco.evaluation.data.BLOCK_ENTRIES", 4)
+    monkeypatch.setattr("oco.evaluation.draws.BLOCK_ENTRIES", 4)
     whole = load_data(problem, None).array("c").copy()
     sampled: list[int] = []
     sample = TruncatedDistribution.sample

@@ -67,6 +67,7 @@ class Request:
 def run_one(plan: Plan, source: Data, request: Request) -> None:
     """One run: its trace, its comparators, the rules beside it, its verdict and its files."""
     as_json, files = request.as_json, request.files
+    source = source.storing(request.cost.memory)
     if files.out is not None:
         make_folder(files.out)
     if not as_json:

@@ -9,12 +9,12 @@ from oco.backends.c99.module import CSource
 
 
 def glue(source: CSource) -> str:
-    """Text of the functions in C.
+    """Text of the functions in C. `inputs` are those of `Program.feedback`, of which they read what data give.
 
-    glue_decide(self, addresses of draws, decisions side by side); glue_measure(self, decisions, inputs, measured), where measured is
-    loss, g, h side by side, and nothing is read or written where an input is out of bounds (its place, else 0); then
-    glue_observe(self, addresses of inputs, of draws). Where all decisions lie in the state, glue_measure takes them from there, and
-    `decisions` is not read.
+    glue_prepare(self, addresses of inputs), where the rule prepares its rounds, reads contexts alone; glue_decide(self, addresses of
+    draws, decisions side by side); glue_measure(self, decisions, inputs, measured), where measured is loss, g, h side by side, and
+    nothing is read or written where an input is out of bounds (its place, else 0); then glue_observe(self, addresses of inputs, of
+    draws). Where all decisions lie in the state, glue_measure takes them from there, and `decisions` is not read.
     """
     of = source.interface
     if of.program.measure is None:
@@ -28,13 +28,23 @@ def holds_decisions(of: Interface) -> bool:
 
 
 def _one(of: Interface) -> Iterator[str]:
-    inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}]") for k, n in enumerate(of.inputs)]
+    places = {f.name: k for k, f in enumerate(of.program.feedback)}
+    inputs = [_entry(n, f"(const {n.c_type} *)inputs[{places[n.field.name]}]") for n in of.inputs]
     draws = [_entry(n, f"(const {n.c_type} *)draws[{k}]") for k, n in enumerate(of.draws)]
     given = _side_by_side(of.decisions, "decisions")
     if holds_decisions(of):
         values = [f"((const {of.name} *)self)->{of.held[d.name].name}" for d in of.decisions]
     else:
         values = [_entry(d, p) for p, d in zip(given, of.decisions)]
+    if of.program.prepare is not None:
+        known = [entry for n, entry in zip(of.inputs, inputs) if n.field.name in of.program.context]
+        yield from _function(
+            of,
+            "int64_t",
+            "glue_prepare",
+            "void *self, const void *const *inputs",
+            ["(void)inputs;", f"return {of.name}_prepare({', '.join(['self', *known])});"],
+        )
     yield from _function(
         of,
         "int64_t",

@@ -13,9 +13,11 @@ import numpy as np
 
 from oco.backends.base import Compiled, Recorded
 from oco.backends.c99.build import stepper
+from oco.backends.c99.contexts import NativeContexts
 from oco.backends.c99.glue import holds_decisions
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
+from oco.backends.known import Contexts
 from oco.backends.learner import Learner
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.turns import OfRound
@@ -56,10 +58,11 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        alone = program.factored or self.contexts.awaited or self.contract.axes or program.numbered_by != ROUND
+        alone = program.factored or self.contract.axes or program.numbered_by != ROUND
         if quick is None or program.measure is None or alone:
             return
-        addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
+        addresses = [self._address(name) for name in ("decide", "observe", "measure")]
+        addresses.append(0 if program.prepare is None else self._address("prepare"))
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
@@ -73,12 +76,24 @@ class NativeLearner(Learner):
         answered, drawn = self._answered, self._drawn
         random = numbers, self._random.bit_generator
         held = holds_decisions(native.source.interface)
-        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts, draws, *random, held)
+        entries = np.zeros(sum(math.prod(f.type.shape) for f in program.known))
+        before, bounds = np.zeros(native.state_words), (self._take_context.lower, self._take_context.upper)
+        flags = tuple(f.name in program.context for f in program.feedback)
+        context = (entries, *bounds, before, flags) if self.contexts.awaited else None
+        own = {name: self._views[self._places[field]] for name, field in program.previous}
+        left = tuple(own.get(f.name) for f in program.feedback)
+        rows = inputs, decisions, horizon, *counts, draws
+        self._quick = quick(self._memory, *words, *addresses, *rows, *random, held, context, left)
+        if self.contexts.awaited:
+            decisive, fields = program.prepare is not None, self._parts(before)
+            self.contexts = NativeContexts(program.known, decisive, entries, fields, self._quick)
         self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
         self._answered, self._drawn = answered, drawn
-        self.__dict__.update(decide=self._quick.decide)
-        if not program.previous:  # else feedback has what earlier rounds left, which Python puts there
-            self.__dict__.update(observe=self._quick.observe)
+        self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
+
+    def _address(self, name: str) -> int | None:
+        """Address of a function of `glue.py`."""
+        return ctypes.cast(self.compiled.native.glue(name), ctypes.c_void_p).value
 
     @property
     def _answered(self) -> int:
@@ -193,6 +208,7 @@ class NativeLearner(Learner):
         self.__dict__.pop("observe", None)
         answered, drawn, self._quick = self._answered, self._drawn, None
         self._answered, self._drawn = answered, drawn
+        self.contexts = Contexts(compiled.program.context, compiled.program.prepare is not None)
         self._bind_compiled()
         if self._quick is not None:
             self._quick.busy = True  # until the call that passed the horizon is over

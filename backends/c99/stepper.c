@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
+typedef int64_t (*prepare_function)(void *self, const void *const *inputs);
 typedef int64_t (*decide_function)(void *self, const void *const *draws, double *decisions);
 typedef int64_t (*observe_function)(void *self, const void *const *inputs, const void *const *draws);
 typedef int64_t (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
@@ -26,6 +27,9 @@ typedef struct {
     int axes;
     npy_intp shape[MOST_AXES];
     double *copy; /* of an input: where the entries of lists go, in words of eight bytes */
+    double *kept; /* of a context: its entries in this round, in words of eight bytes; NULL of other inputs */
+    const double *lower, *upper; /* of a context: bounds of its entries */
+    const void *left; /* of what rounds before left to this one: where it lies in the struct; NULL of data */
 } Form;
 
 typedef struct {
@@ -45,6 +49,13 @@ typedef struct {
     int64_t *round;
     int64_t answered; /* the last round that was decided */
     int64_t drawn;    /* the round whose random arrays are in `numbers` */
+    PyObject *context; /* arrays of the contexts' entries, of their bounds, and of the struct before they were taken; None without */
+    int64_t known;    /* the round whose contexts were taken */
+    int contexts;     /* inputs that are contexts */
+    bool tells;       /* feedback has the data of its round */
+    void *before;
+    size_t size;      /* bytes of the struct that are its state */
+    prepare_function prepare; /* NULL where contexts change nothing of the state */
     int64_t horizon; /* calls of this round and the next go through Python; -1: of none */
     decide_function decide;
     observe_function observe;
@@ -64,6 +75,7 @@ typedef struct {
     PyObject_HEAD
     int64_t round;
     Py_ssize_t constraints, equalities;
+    PyObject *data;   /* a dict of what the round revealed, of models with contexts or states; else NULL */
     double values[1]; /* the loss, values of g, values of h */
 } Feedback;
 
@@ -125,9 +137,19 @@ static PyObject *feedback_violation(Feedback *w, void *closure) {
     return array;
 }
 
+static PyObject *feedback_values(Feedback *w, void *closure) {
+    (void)closure;
+    if (!w->data) {
+        PyErr_SetString(PyExc_AttributeError, "values");
+        return NULL;
+    }
+    return Py_NewRef(w->data);
+}
+
 static PyGetSetDef feedback_members[] = {
     {"round", (getter)feedback_round, NULL, "The round that was played.", NULL},
     {"number", (getter)feedback_round, NULL, "The round among those of all learners in turn: a learner alone has no others.", NULL},
+    {"values", (getter)feedback_values, NULL, "Data of the round by name, of models with contexts or states.", NULL},
     {"loss", (getter)feedback_loss, NULL, "f_t(x_t).", NULL},
     {"constraints", (getter)feedback_constraints, NULL, "g_t(x_t), shape (N,).", NULL},
     {"equalities", (getter)feedback_equalities, NULL, "h_t(x_t), shape (M,).", NULL},
@@ -156,7 +178,8 @@ static PyObject *feedback_reduce(Feedback *w, PyObject *ignored) {
         return NULL;
     }
     PyObject *g = feedback_constraints(w, NULL), *h = feedback_equalities(w, NULL);
-    return Py_BuildValue("(N(L{}()(dNN)))", carried, (long long)w->round, w->values[0], g, h);
+    PyObject *data = w->data ? Py_NewRef(w->data) : PyDict_New();
+    return Py_BuildValue("(N(LN()(dNN)))", carried, (long long)w->round, data, w->values[0], g, h);
 }
 
 static PyMethodDef feedback_methods[] = {
@@ -164,12 +187,18 @@ static PyMethodDef feedback_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static void feedback_dealloc(Feedback *w) {
+    Py_XDECREF(w->data);
+    PyObject_Free(w);
+}
+
 static PyTypeObject FeedbackType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco.backends.Feedback",
     .tp_basicsize = sizeof(Feedback),
     .tp_itemsize = 0,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Loss and constraint values of a round.",
+    .tp_dealloc = (destructor)feedback_dealloc,
     .tp_getset = feedback_members,
     .tp_methods = feedback_methods,
     .tp_repr = (reprfunc)feedback_repr,
@@ -184,6 +213,7 @@ static Feedback *new_feedback(const Stepper *s) {
     }
     PyObject_Init((PyObject *)w, &FeedbackType);
     w->round = *s->round;
+    w->data = NULL;
     w->constraints = s->constraints;
     w->equalities = s->equalities;
     return w;
@@ -209,34 +239,6 @@ static const void *const *drawn(Stepper *s) {
         s->drawn = *s->round;
     }
     return s->places;
-}
-
-static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t given, PyObject *names) {
-    const Form *forms = s->forms + s->inputs;
-    const bool usual = !given && !names && !s->busy && !at_horizon(s), alone = usual && s->decisions == 1;
-    PyObject *only = alone ? PyArray_SimpleNew(forms->axes, forms->shape, forms->type) : NULL; /* written where it goes */
-    if (alone && !only) {
-        return NULL;
-    }
-    if (!usual || s->decide(s->self, drawn(s), only ? PyArray_DATA((PyArrayObject *)only) : s->space) != 0) {
-        Py_XDECREF(only);
-        return PyObject_Vectorcall(s->slow_decide, args, given, names); /* which says what is wrong with arguments */
-    }
-    s->answered = *s->round;
-    if (only) {
-        return only;
-    }
-    PyObject *all = PyDict_New();
-    const double *from = s->space;
-    for (int k = 0; all && k < s->decisions; ++k) {
-        PyObject *one = array_of(forms + k, from);
-        if (!one || PyDict_SetItem(all, forms[k].name, one) < 0) {
-            Py_CLEAR(all);
-        }
-        Py_XDECREF(one);
-        from += size_of(forms + k);
-    }
-    return all;
 }
 
 /* A number of Python in a word of this type; false for anything else. */
@@ -307,27 +309,133 @@ static bool is_name(PyObject *given, PyObject *name) {
     return given == name || PyUnicode_Compare(given, name) == 0;
 }
 
-/* Pointers to all inputs in their order; false if one is not plain. */
-static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names, const void **inputs, double *numbers) {
-    if (count != 0 || !names || PyTuple_GET_SIZE(names) != s->inputs) {
-        return false;
-    }
+/* Pointers to inputs in their order, to contexts `only` or to all: how many of them the caller gave; -1 if one is not plain, or anything
+ * else is given. Contexts that are left out are those that were taken. */
+static int gathered(Stepper *s, PyObject *const *args, PyObject *names, bool only, const void **inputs, double *numbers) {
+    const Py_ssize_t given = names ? PyTuple_GET_SIZE(names) : 0;
+    int found = 0;
     for (int k = 0; k < s->inputs; ++k) {
         const Form *form = s->forms + k;
-        Py_ssize_t at = k;
-        if (!is_name(PyTuple_GET_ITEM(names, at), form->name)) {
-            for (at = 0; at < s->inputs && !is_name(PyTuple_GET_ITEM(names, at), form->name); ++at) {
-            }
-            if (at == s->inputs) {
-                return false;
+        if (only && !form->kept) {
+            continue;
+        }
+        if (form->left) {
+            inputs[k] = memcpy(form->copy, form->left, size_of(form) * sizeof(double)); /* the step overwrites it */
+            continue;
+        }
+        Py_ssize_t at = found; /* names mostly come in the model's order */
+        if (at >= given || !is_name(PyTuple_GET_ITEM(names, at), form->name)) {
+            for (at = 0; at < given && !is_name(PyTuple_GET_ITEM(names, at), form->name); ++at) {
             }
         }
-        inputs[k] = plain(form, args[at], numbers + k);
+        if (at == given && !form->kept) {
+            return -1;
+        }
+        inputs[k] = at == given ? form->kept : plain(form, args[at], numbers + k);
         if (!inputs[k]) {
+            return -1;
+        }
+        found += at < given;
+    }
+    return found == given ? found : -1;
+}
+
+/* Whether a context has the entries that were taken in this round. */
+static bool is_kept(const Form *form, const void *value) {
+    return memcmp(value, form->kept, size_of(form) * sizeof(double)) == 0;
+}
+
+/* Pointers to all inputs of the round that was decided; false if one is not plain, or a context another one than was decided with. */
+static bool revealed(Stepper *s, PyObject *const *args, PyObject *names, const void **inputs, double *numbers) {
+    if ((s->context != Py_None && s->known != *s->round) || gathered(s, args, names, false, inputs, numbers) < 0) {
+        return false;
+    }
+    for (int k = 0; s->contexts && k < s->inputs; ++k) {
+        const Form *form = s->forms + k;
+        if (form->kept && inputs[k] != form->kept && !is_kept(form, inputs[k])) {
             return false;
         }
     }
     return true;
+}
+
+static bool within(const Form *form, const void *value) {
+    for (size_t k = 0, size = size_of(form); k < size; ++k) {
+        const double entry = form->type == NPY_DOUBLE ? ((const double *)value)[k] : (double)((const int64_t *)value)[k];
+        if (!(form->lower[k] <= entry && entry <= form->upper[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the contexts of this round are taken, now or before: false where they are not plain, missing, or others than before. */
+static bool knows(Stepper *s, PyObject *const *args, PyObject *names) {
+    const void *inputs[MOST_INPUTS];
+    double numbers[MOST_INPUTS];
+    if (s->context == Py_None) {
+        return !names;
+    }
+    if (!names && (s->contexts || s->known == *s->round)) {
+        return s->known == *s->round;
+    }
+    if (gathered(s, args, names, true, inputs, numbers) != s->contexts) {
+        return false;
+    }
+    const bool before = s->known == *s->round;
+    for (int k = 0; k < s->inputs; ++k) {
+        const Form *form = s->forms + k;
+        if (form->kept && !(before ? is_kept(form, inputs[k]) : within(form, inputs[k]))) {
+            return false;
+        }
+    }
+    if (before) {
+        return true;
+    }
+    memcpy(s->before, s->self, s->size);
+    if (s->prepare && s->prepare(s->self, inputs) != 0) {
+        return false; /* nothing is changed */
+    }
+    for (int k = 0; k < s->inputs; ++k) {
+        if (s->forms[k].kept) {
+            memcpy(s->forms[k].kept, inputs[k], size_of(s->forms + k) * sizeof(double));
+        }
+    }
+    s->known = *s->round;
+    return true;
+}
+
+static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t given, PyObject *names) {
+    const Form *forms = s->forms + s->inputs;
+    const int64_t known = s->known;
+    const bool usual = !given && !s->busy && !at_horizon(s) && knows(s, args, names), alone = usual && s->decisions == 1;
+    PyObject *only = alone ? PyArray_SimpleNew(forms->axes, forms->shape, forms->type) : NULL; /* written where it goes */
+    if (alone && !only) {
+        return NULL;
+    }
+    if (!usual || s->decide(s->self, drawn(s), only ? PyArray_DATA((PyArrayObject *)only) : s->space) != 0) {
+        Py_XDECREF(only);
+        if (usual && s->known != known) { /* contexts of a decision that failed are not taken */
+            memcpy(s->self, s->before, s->size);
+            s->known = 0;
+        }
+        return PyObject_Vectorcall(s->slow_decide, args, given, names); /* which says what is wrong with arguments */
+    }
+    s->answered = *s->round;
+    if (only) {
+        return only;
+    }
+    PyObject *all = PyDict_New();
+    const double *from = s->space;
+    for (int k = 0; all && k < s->decisions; ++k) {
+        PyObject *one = array_of(forms + k, from);
+        if (!one || PyDict_SetItem(all, forms[k].name, one) < 0) {
+            Py_CLEAR(all);
+        }
+        Py_XDECREF(one);
+        from += size_of(forms + k);
+    }
+    return all;
 }
 
 /* As in monitor.py. */
@@ -347,6 +455,21 @@ static PyObject *tuple_of(const Form *forms, int count, const void *const *value
             Py_CLEAR(all);
         }
     }
+    return all;
+}
+
+/* A dict of all inputs by name. */
+static PyObject *data_of(const Stepper *s, const void *const *inputs) {
+    PyObject *all = PyDict_New(), *values = all ? tuple_of(s->forms, s->inputs, inputs) : NULL;
+    for (int k = 0; values && k < s->inputs; ++k) {
+        if (PyDict_SetItem(all, s->forms[k].name, PyTuple_GET_ITEM(values, k)) < 0) {
+            Py_CLEAR(values);
+        }
+    }
+    if (!values) {
+        Py_CLEAR(all);
+    }
+    Py_XDECREF(values);
     return all;
 }
 
@@ -371,7 +494,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers)) {
+    if (s->busy || s->answered != round || at_horizon(s) || count || !revealed(s, args, names, inputs, numbers)) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     const void *const *draws = drawn(s);
@@ -386,7 +509,9 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
-    if (is_watched(round) && look(s, w, inputs) < 0) {
+    if (s->tells && !(w->data = data_of(s, inputs))) {
+        Py_CLEAR(w);
+    } else if (is_watched(round) && look(s, w, inputs) < 0) {
         Py_CLEAR(w);
     }
     return (PyObject *)w;
@@ -400,6 +525,7 @@ static void stepper_dealloc(Stepper *s) {
     PyMem_Free(s->forms);
     PyMem_Free(s->space);
     Py_XDECREF(s->memory);
+    Py_XDECREF(s->context);
     Py_XDECREF(s->numbers);
     Py_XDECREF(s->random);
     Py_XDECREF(s->slow_decide);
@@ -441,6 +567,34 @@ static int read_form(Form *form, PyObject *row) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Where contexts lie, from arrays (entries, lower, upper, struct before, flags of the inputs that are contexts); none from None. */
+static int read_context(Stepper *s, PyObject *context) {
+    PyArrayObject *kept, *lower, *upper, *before;
+    PyObject *flags;
+    s->context = Py_NewRef(context);
+    if (context == Py_None) {
+        return 0;
+    }
+    if (!PyArg_ParseTuple(context, "O!O!O!O!O!", &PyArray_Type, &kept, &PyArray_Type, &lower, &PyArray_Type, &upper, &PyArray_Type,
+                          &before, &PyTuple_Type, &flags)) {
+        return -1;
+    }
+    s->before = PyArray_DATA(before);
+    s->size = (size_t)PyArray_NBYTES(before);
+    size_t place = 0;
+    for (int k = 0; k < s->inputs; ++k) {
+        Form *form = s->forms + k;
+        if (PyTuple_GET_ITEM(flags, k) == Py_True) {
+            form->kept = (double *)PyArray_DATA(kept) + place;
+            form->lower = (const double *)PyArray_DATA(lower) + place;
+            form->upper = (const double *)PyArray_DATA(upper) + place;
+            place += size_of(form);
+            ++s->contexts;
+        }
+    }
+    return 0;
+}
+
 /* Where the random arrays lie, from (size, normal) each. */
 static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *random) {
     double *next = PyArray_DATA((PyArrayObject *)numbers);
@@ -462,13 +616,13 @@ static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *r
 
 static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
     (void)options;
-    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions, *draws, *numbers, *random;
-    unsigned long long decide, observe, measure;
+    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions, *draws, *numbers, *random, *context, *left;
+    unsigned long long decide, observe, measure, prepare;
     long long horizon;
     Py_ssize_t constraints, equalities;
     int held;
-    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!LnnO!O!Op", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
-                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &held)) {
+    if (!PyArg_ParseTuple(args, "O!OOOKKKKO!O!LnnO!O!OpOO!", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &prepare, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &held, &context, &PyTuple_Type, &left)) {
         return NULL;
     }
     if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS || PyTuple_GET_SIZE(draws) > MOST_INPUTS) {
@@ -496,6 +650,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->decide = (decide_function)(uintptr_t)decide;
     s->observe = (observe_function)(uintptr_t)observe;
     s->measure = (measure_function)(uintptr_t)measure;
+    s->prepare = (prepare_function)(uintptr_t)prepare;
     s->constraints = constraints;
     s->equalities = equalities;
     int rows = (int)(PyTuple_GET_SIZE(inputs) + PyTuple_GET_SIZE(decisions));
@@ -520,6 +675,16 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
         size -= size_of(s->forms + k); /* the last inputs' places come first, behind the decisions */
         s->forms[k].copy = s->space + size;
     }
+    if (read_context(s, context) < 0) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    s->tells = s->contexts > 0;
+    for (int k = 0; k < s->inputs; ++k) {
+        PyObject *place = PyTuple_GET_ITEM(left, k);
+        s->forms[k].left = place == Py_None ? NULL : PyArray_DATA((PyArrayObject *)place);
+        s->tells = s->tells || s->forms[k].left;
+    }
     return (PyObject *)s;
 }
 
@@ -535,6 +700,7 @@ static PyMemberDef stepper_members[] = {
     {"busy", T_BOOL, offsetof(Stepper, busy), 0, "Whether every call goes through Python."},
     {"answered", T_LONGLONG, offsetof(Stepper, answered), 0, "The last round that was decided."},
     {"drawn", T_LONGLONG, offsetof(Stepper, drawn), 0, "The round whose random arrays are drawn."},
+    {"known", T_LONGLONG, offsetof(Stepper, known), 0, "The round whose contexts were taken."},
     {NULL, 0, 0, 0, NULL},
 };
 

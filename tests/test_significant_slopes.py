@@ -75,7 +75,10 @@ def test_an_operation_passes_errors_on_as_its_sizes_say(case):
         sizes = [abs(v) * (10 ** rng.uniform(0, 4, v.shape) if k < counted else 1) for k, v in enumerate(values)]
         moved = [v + share * s * rng.choice((-1, 1), s.shape) for v, s in zip(values, sizes)]
         on_sizes = OPS[row.sizes.on_sizes or row.name]
-        derived = sizes[0] if row.sizes.on_sizes is None else on_sizes.value([*sizes, *others], attrs)
+        if row.sizes.picks:
+            derived = np.where((values[0] < values[1]) == (row.sizes.picks < 0), *sizes)
+        else:
+            derived = sizes[0] if row.sizes.on_sizes is None else on_sizes.value([*sizes, *others], attrs)
         off = row.value([*moved, *others], attrs) - row.value([*values, *others], attrs)
         assert (abs(off) <= 2 * share * derived + 1e-15).all()
 
@@ -89,7 +92,7 @@ def test_no_operation_on_sums_lacks_a_rule_of_sizes():
         before, after = row.value([first, *rest], dict(c.attrs)), row.value([2 * first, *rest], dict(c.attrs))
         if all(np.asarray(b).dtype == float and np.array_equal(a, 2 * b) for b, a in _pairs(before, after)):
             proportional.add(c.op)
-    ordered = {"sort", "weighted_quantile", "entries", "eigh", "svd", "mod"}
+    ordered = {"sort", "max", "min", "weighted_quantile", "entries", "eigh", "svd", "mod"}
     assert {op for op in proportional if OPS[op].sizes is None} <= ordered
 
 

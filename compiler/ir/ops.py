@@ -135,7 +135,7 @@ _SIZES: dict[str, SizeRule] = {
     "mul": sizes.EACH,
     "div": sizes.FIRST,
     "maximum": sizes.LARGER,
-    "minimum": sizes.LARGER,
+    "minimum": sizes.SMALLER,
 }
 """Elementwise operations whose results are as large as their arguments."""
 
@@ -185,8 +185,8 @@ def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **colum
 
 def _reductions() -> Iterator[Op]:
     yield _reduction("sum", "total", NUMBER, "add", least=bound.total, order=("parts",), sizes=sizes.SUM)
-    yield _reduction("max", "largest entry", NUMBER, "maximum", sizes=sizes.LARGEST)
-    yield _reduction("min", "smallest entry", NUMBER, "minimum", sizes=sizes.LARGEST)
+    yield _reduction("max", "largest entry", NUMBER, "maximum")
+    yield _reduction("min", "smallest entry", NUMBER, "minimum")
     yield _reduction("prod", "product", NUMBER, "mul", sizes=sizes.EACH)
     yield _reduction("any", "whether one holds", (BOOL,), "or")
     yield _reduction("all", "whether all hold", (BOOL,), "and")

@@ -20,7 +20,7 @@ LINES: list[tuple[str, list[str]]] = [
     ("param limit[2] = [1, 2]", ["param limit[2] = [1 2]", "param limit[2] = [1, 2, 3]", "param limit[2] = [1, [2]]"]),
     (
         "decision x[n] in box(0, 1)",
-        ["decision x[n] box(0, 1)", "decision x[n] in bax(0, 1)", "decision x[n] in box(2, 1)", "decision x[n] in [0, 1]"],
+        ["decision x[n] box(0, 1)", "decision x[n] in bax(0, 1)", "decision x[n] in box(2, 1)", "decision x[n] in [0, 1, 2]"],
     ),
     ("decision y[3] in simplex", ["decision y[3] in simplex(-1)", "decision y[3] in ball", "decision y[3] in simplex simplex"]),
     (

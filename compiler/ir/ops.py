@@ -134,8 +134,8 @@ _SIZES: dict[str, SizeRule] = {
     "sub": sizes.DIFFERENCE,
     "mul": sizes.EACH,
     "div": sizes.FIRST,
-    "maximum": sizes.LARGER,
-    "minimum": sizes.SMALLER,
+    "maximum": sizes.EACH,
+    "minimum": sizes.EACH,
 }
 """Elementwise operations whose results are as large as their arguments."""
 

@@ -43,9 +43,6 @@ class _Sizes:
         sizes = [self._size(a) if s is None else s for a, s in zip(e.args, known)]
         if row.sizes.on_sizes is None:
             return sizes[0]
-        if row.sizes.picks:
-            first, second = (Value(self.t, a) for a in e.args[:: -row.sizes.picks])
-            return self.t.where(first <= second, *sizes[:: -row.sizes.picks])
         rest = [self._size(a) for a in e.args[counted:]]
         attrs = {name: value for name, value in e.attrs if name in row.attrs}
         return self.t.apply(row.sizes.on_sizes or e.op, *sizes, *rest, **attrs)[0]

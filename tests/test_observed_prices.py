@@ -117,3 +117,11 @@ def test_nothing_is_spent_before_there_is_something_to_gain(backend: str) -> Non
     data["gain"][:20] = 0
     x = oco.compile(oco.parse(text(60, 9, more="using pacing\n"))).run(data, backend=backend).decisions
     assert not x[:20].any() and x[20:].any()
+
+
+def test_pilot_runs_take_prices_though_a_mixture_applies() -> None:
+    """Rules of a mixture spend evenly; what prices gain over them in a short run is within chance."""
+    model, data = seats(1).replace("using pacing\n", ""), requests(0)
+    plan = oco.compile(oco.parse(model), data=data)
+    assert plan.choice.winner is not None and plan.choice.winner.name == "pacing"
+    assert any(v.algorithm.mixes for v in plan.choice.usable)

@@ -33,7 +33,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "clasp": ("eta", "Q"),
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
-    "pacing": ("price", "eta", "season"),
+    "pacing": ("c", "price", "eta", "season"),
     "hedged": ("penalty", "weight", "D", "Q", "season", "theta", "ahead"),
 }
 

@@ -6,7 +6,11 @@ Algorithm 1), with a spending plan and Euclidean steps: budgets whose prices ris
 
 f_t and a_t are linear, a_t is known before the decision, x_0 costs nothing: nothing is ever overspent. Where f_t is not known its
 prediction g_t stands for it: of the rows of `predictions` the one with the least squared error of its slope, errors of which a hundredth is
-forgotten each round; in round 1, where nothing is predicted, w_1 = x_0.
+forgotten each round; where nothing is predicted, as in round 1, and where the loss is flat, w_t = x_0. These are the paper's constant
+steps, for those who give `eta` or `price`. Else steps are in units of what came, and `observed_prices` proves their bound:
+
+    lambda_t = P_t mu_t,  P_t the most by which losses of a round up to t can differ;   S_t = S_{t-1} + (c(x_t) - 1)^2, S_0 = 1;
+    mu <- [mu + c (c(x_t) - 1) / sqrt(S_t)]_+,  entry by entry.
 
 Theorem. With F >= f_t(x) - f_t(u) in every round, P >= F, C_k >= c_k, S^2 = sum_k max(1, C_k - 1)^2 and lambda_1 = 0, for every sequence
 u_t in X with c_k(u_t) <= 1,
@@ -37,18 +41,25 @@ import numpy as np
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, NO_CONSTRAINTS
 from oco.compiler.algorithms.common import ROUNDS, domain_offers
+from oco.compiler.algorithms.observed_prices import OBSERVED_SYMBOLS, observed_guarantee, observed_settings
+from oco.compiler.algorithms.paced_budgets import (
+    all_rounds,
+    budgets_of,
+    error_terms,
+    is_predicted,
+    kept_of_budgets,
+    shares,
+    sizes,
+)
 from oco.compiler.algorithms.predictions import Predictions
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Rows
-from oco.compiler.lowering.predicted_round import as_predicted, parts_of, picking, predicted_of
+from oco.compiler.lowering.points import Point, Rows, select
+from oco.compiler.lowering.predicted_round import as_predicted, parts_of, picking
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined, point
-from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.parts import TotalBudget
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
-from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
@@ -75,15 +86,19 @@ KEPT = 0.99
 
 
 class Pacing:
-    """`price` is what a budget's even part of a round is worth in units of the loss; `missed` are the errors of each prediction."""
+    """`price`, or `mu` in units of `P`, is what a budget's even part of a round is worth; `missed` are the errors of each prediction."""
 
     def init(self, p: Problem, start: Point) -> State:
-        entries = sum(prod(b.shape) for b in budgets_of(p.spec.canonical))
+        t, entries = p.tracer, (sum(prod(b.shape) for b in budgets_of(p.spec.canonical)),)
+        if _has_constant_steps(p):
+            begun: State = {"price": t.zeros(entries)}
+        else:
+            begun = {"mu": t.zeros(entries), "S": t.full(1.0, entries), "P": t.lift(0.0)}
         made = {}
         if is_predicted(p.spec.canonical):
             predictions = Predictions(p)
-            made = joined({"missed": p.tracer.zeros((predictions.count,))}, predictions.init())
-        return joined({"x": start, "price": p.tracer.zeros((entries,))}, made, kept_at_start(p, start))
+            made = joined({"missed": t.zeros((predictions.count,))}, predictions.init())
+        return joined({"x": start}, begun, made, kept_at_start(p, start))
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -91,13 +106,14 @@ class Pacing:
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its loss and its costs are known."""
         t, own = p.tracer, budgets_of(p.spec.canonical)
-        kept, free = _numbers(p, "kept"), self._free(p)
+        kept, free = kept_of_budgets(p.spec.canonical), self._free(p)
         slope, state, begun = self._slope(p, state, free)
+        reach = t.sqrt(slope.squared_norm()) * p.domain.diameter
+        F = t.name("F", reach if begun is None else t.where(begun, reach, 0.0))
+        state, price = self._priced(p, state, F)
         p.note("argmin of the loss and the priced costs: both are linear")
-        prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), SMALLEST))
-        slope = slope + p.slopes_of([b.worst for b in own], free).combine(prices)
-        w = p.domain.lmo(slope)
-        w = (w if begun is None else w.map(lambda a, b: t.where(begun, a, b), free)).named(t, "w")
+        slope = slope + p.slopes_of([b.worst for b in own], free).combine(price * (p.units.radius * _parts(p)))
+        w = select(t, F > 0.0, p.domain.lmo(slope), free).named(t, "w")
         p.note("no more of it than what is left")
         left = t.maximum(t.constant(kept, "kept") - self._spent(p), 0.0)
         cost = p.values([b.worst for b in own], w)
@@ -107,10 +123,26 @@ class Pacing:
     def update(self, p: Problem, state: State) -> State:
         t, x, own = p.tracer, point(state, "x"), budgets_of(p.spec.canonical)
         p.note("prices rise while more than an even part is spent")
-        share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), SMALLEST))
-        price = array(state, "price") + p.setting("eta") * (share - 1.0)
-        following = t.minimum(t.maximum(price, 0.0), p.setting("price"))
-        return {"x": x, "price": following, **self._predicted_after(p, state), **kept_after(p, x)}
+        over = t.name("over", p.values([b.cost for b in own], x) * _parts(p) - 1.0)
+        return {"x": x, **self._prices_after(p, state, over), **self._predicted_after(p, state), **kept_after(p, x)}
+
+    def _priced(self, p: Problem, state: State, F: Value) -> tuple[State, Value]:
+        """State with the most that losses have differed by, those of this round by F, and the prices."""
+        if _has_constant_steps(p):
+            return state, array(state, "price")
+        P = p.tracer.name("P", p.tracer.maximum(array(state, "P"), F))
+        return {**state, "P": P}, array(state, "mu") * P
+
+    def _prices_after(self, p: Problem, state: State, over: Value) -> State:
+        """Prices after a round that cost `over` more than even parts of the budgets, in these parts."""
+        t = p.tracer
+        if _has_constant_steps(p):
+            price = array(state, "price") + p.setting("eta") * over
+            return {"price": t.minimum(t.maximum(price, 0.0), p.setting("price"))}
+        p.note("AdaGrad's step of each price: no bound of the losses and none of the costs")
+        S = t.name("S", array(state, "S") + over * over)
+        mu = t.maximum(array(state, "mu") + p.setting("c") * over / t.sqrt(S), 0.0)
+        return {"mu": mu, "S": S, "P": array(state, "P")}
 
     def _slope(self, p: Problem, state: State, free: Point) -> tuple[Point, State, Value | None]:
         """Slope of the loss as it is known or predicted, the state with the predictions of the round, and False where there are none."""
@@ -145,9 +177,14 @@ class Pacing:
         return parts[0] if len(parts) == 1 else t.concat(*parts)
 
 
-def is_predicted(canonical: Canonical) -> bool:
-    """True where the loss of a round depends on data that come after the decision."""
-    return predicted_of(canonical).size > 0
+def _has_constant_steps(p: Problem) -> bool:
+    """True if the step of the paper is there."""
+    return "eta" in p.spec.settings
+
+
+def _parts(p: Problem) -> Floats:
+    """1 / rho_k: even parts of a budget in one unit of it, shape (K,)."""
+    return all_rounds(p.spec.canonical) / np.maximum(kept_of_budgets(p.spec.canonical), SMALLEST)
 
 
 def _slopes(p: Problem, predicted: Value, x: Point) -> Rows:
@@ -156,19 +193,6 @@ def _slopes(p: Problem, predicted: Value, x: Point) -> Rows:
     return Rows(
         tuple(p.tracer.map_(lambda *row: as_predicted(p, row, none).gradient(x).blocks, *parts_of(p, predicted)))
     )
-
-
-def budgets_of(canonical: Canonical) -> tuple[TotalBudget, ...]:
-    """Budgets of the constraints in total, in the order of the text."""
-    return tuple(c.budget for c in canonical.known if c.budget is not None)
-
-
-def _numbers(p: Problem, field: str) -> Floats:
-    return np.concatenate([np.array(getattr(b, field)) for b in budgets_of(p.spec.canonical)])
-
-
-def _horizon(own: tuple[TotalBudget, ...]) -> float:
-    return float(own[0].rounds)
 
 
 # Hypotheses.
@@ -227,52 +251,32 @@ LINEAR = Hypothesis("Loss and costs are linear in the decisions.", _linear)
 # Settings and guarantee.
 
 
-def _shares(s: Situation) -> Floats:
-    """C_k: the most that a round can cost, in even parts of the budget."""
-    own = budgets_of(s.canonical)
-    most, kept = (np.concatenate([np.array(getattr(b, f)) for b in own]) for f in ("most", "kept"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(most > 0, most * _horizon(own) / kept, 0.0)
-
-
-def _size(s: Situation) -> float:
-    """S."""
-    return float(np.linalg.norm(np.maximum(1.0, _shares(s) - 1.0)))
-
-
 def _settings(s: Situation) -> Mapping[str, Default]:
     return {
         "price": Default(
             "loss.lipschitz.l2 * domain.diameter.l2", "largest price: what a round's losses differ by at most"
         ),
-        "eta": Default(f"price / ({_size(s)!r} * sqrt(T))", "P / (S sqrt(T))"),
+        "eta": Default(f"price / ({float(np.linalg.norm(sizes(s.canonical)))!r} * sqrt(T))", "P / (S sqrt(T))"),
         **({"season": season_measured(s)} if is_predicted(s.canonical) else {}),
     }
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    errors, more = error_terms(s)
     quantities: tuple[Quantity, ...] = (
         Quantity("P", "P", "largest price", scheduled(settings, "price")),
         Quantity("eta", r"\eta", "step of the prices", scheduled(settings, "eta")),
-        Quantity("S", "S", "size of max(1, C_k - 1) over the budgets", _size(s)),
+        Quantity("S", "S", "size of max(1, C_k - 1) over the budgets", float(np.linalg.norm(sizes(s.canonical)))),
         Quantity(
-            "C", r"\max_k C_k", "the most that a round can cost, in even parts of a budget", float(_shares(s).max())
+            "C",
+            r"\max_k C_k",
+            "the most that a round can cost, in even parts of a budget",
+            float(shares(s.canonical).max()),
         ),
         ROUNDS,
+        *more,
     )
-    formula = "P**2 / (2*eta) + eta * S**2 * T / 2 + P * C"
-    if is_predicted(s.canonical):
-        diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
-        words = "errors of the predicted gradients: at most 2 G a round, little where predictions are good"
-
-        def errors(rounds: Rounds, horizon: int) -> Floats:
-            return np.asarray(rounds.last * 2 * slope)
-
-        quantities += (
-            Quantity("D", "D", "diameter of the domain", diameter),
-            Quantity("E", r"\sum_t \|\nabla f_t - \nabla g_t\|", words, errors),
-        )
-        formula += " + D * E"
+    formula = "P**2 / (2*eta) + eta * S**2 * T / 2 + P * C" + errors
     note = "of independent contexts in expectation also against decisions that keep the totals alone"
     bound = Bound(f"{s.canonical.measure} regret", "sqrt(T)", formula, quantities, s.loss_range, note=note)
     return Guarantee("Balseiro, Lu & Mirrokni 2023, with the constants of this module", s.horizon, bound)
@@ -293,6 +297,10 @@ def _spent_in_turn(s: Situation, settings: Mapping[str, Setting]) -> str:
     )
 
 
+_BASIC = (BOUNDED_DOMAIN, BOUNDED_GRADIENT, horizon_known("The number of rounds T is known."))
+_MEASURES = frozenset({Measure.STATIC, Measure.DYNAMIC})
+_RATES = {"static regret": "sqrt(T)", "dynamic regret": "sqrt(T)"}
+
 PACING = Algorithm(
     name="pacing",
     title="budgets with prices that follow an even plan",
@@ -307,16 +315,30 @@ PACING = Algorithm(
     ),
     theorems=(
         Theorem(
-            name="spending plan",
+            name="observed scales",
             moves=True,
-            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
-            hypotheses=(BOUNDED_DOMAIN, BOUNDED_GRADIENT, horizon_known("The number of rounds T is known.")),
+            measures=_MEASURES,
+            hypotheses=_BASIC,
+            settings=observed_settings,
+            positive=("c", "season"),
+            restart=Restart.NEVER,
+            guarantee=observed_guarantee,
+            rates=_RATES,
+            checks=constant_settings,
+            withholds=_spent_in_turn,
+        ),
+        Theorem(
+            name="spending plan",
+            asked_by=("eta", "price"),
+            moves=True,
+            measures=_MEASURES,
+            hypotheses=_BASIC,
             settings=_settings,
             free=(Free("eta", 0.001, 1000),),
             positive=("price", "eta", "season"),
             restart=Restart.NEVER,
             guarantee=_guarantee,
-            rates={"static regret": "sqrt(T)", "dynamic regret": "sqrt(T)"},
+            rates=_RATES,
             checks=_checks,
             withholds=_spent_in_turn,
         ),
@@ -328,6 +350,7 @@ PACING = Algorithm(
     symbols={
         "x": "the decision of this round",
         "price": "price of an even part of each budget, in units of the loss",
+        **OBSERVED_SYMBOLS,
         "missed": "squared errors of the slope as predicted in each way, most of which are kept",
     },
 )

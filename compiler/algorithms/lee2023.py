@@ -341,7 +341,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
         hypotheses=(*HYPOTHESES, *more),
         settings=lambda s: _settings(s, oracle),
         words={"oracle": oracle.name},
-        on_request=oracle.on_request,
+        asked_by=("oracle",) if oracle.on_request else (),
         restart=Restart.NEVER if oracle.grows else Restart.FROM_DECISION,
         free=(Free("K", 0.0001, 10000, "count"), Free("theta"), Free("mu"), *oracle.free),
         positive=("R", "D", "K", "theta", "mu", "k", "delta"),

@@ -235,7 +235,7 @@ class Theorem:
     accepts            settings beside those that the rule reads where they are given
     positive           settings without which it says nothing unless they are positive in every round
     words              the words of settings for which it speaks: it is passed over where another is given
-    on_request         it speaks only where its words are given: they ask more of a round than others do
+    asked_by           it speaks only where one of these settings is given: of what asks more of a round, or promises what few want
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
     moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
@@ -262,7 +262,7 @@ class Theorem:
     words: Mapping[str, str] = field(default_factory=dict)
     accepts: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
-    on_request: bool = False
+    asked_by: tuple[str, ...] = ()
     free: tuple[Free, ...] = ()
     best: Mapping[str, Default] = field(default_factory=dict)
     moves: bool = False
@@ -274,8 +274,8 @@ class Theorem:
     withholds: Callable[[Situation, Mapping[str, Setting]], str] = field(default=lambda s, settings: "")
 
     def has_words_of(self, given: Mapping[str, str | float]) -> bool:
-        """True if the words among the given settings are its own."""
-        if self.on_request and not all(w in given for w in self.words):
+        """True if the words among the given settings are its own, and one of those that it is asked by is given."""
+        if self.asked_by and not any(n in given for n in self.asked_by):
             return False
         return all(str(given.get(w, word)).strip('"') == word for w, word in self.words.items())
 

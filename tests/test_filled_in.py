@@ -96,16 +96,16 @@ def rows_of(data: dict[str, Any]) -> list[dict[str, Any]]:
 def test_whole_horizons_are_round_by_round_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "FIRST_CHUNK", 7)
     monkeypatch.setattr(play, "SECONDS", 0.0)
-    plan, told, seen = plan_of(CASES[name]), [], []
+    plan, told, decided, seen = plan_of(CASES[name]), [], [], []
     data, learner = data_of(plan, 3), plan.learner(backend="c")
     assert plan.program.previous and play.can_play(learner)
     for row in rows_of(data):
-        learner.decide(**{n: row[n] for n in plan.program.context})
+        decided.append(learner.decide(**{n: row[n] for n in plan.program.context}))
         seen.append(learner.observe(**{n: v for n, v in row.items() if n not in plan.program.context}))
     whole, numpy = plan.run(data, backend="c", on_round=told.append), plan.run(data, backend="numpy")
     last = plan.run(data, backend="c", keep="last")
-    for k, field in enumerate(plan.program.decision):
-        single = np.stack([feedback.decisions[k] for feedback in seen])
+    for field in plan.program.decision:
+        single = np.stack([d[field.name] if isinstance(d, dict) else d for d in decided])
         np.testing.assert_array_equal(whole.record.decisions[field.name], single)
         np.testing.assert_allclose(numpy.record.decisions[field.name], single, atol=1e-8)
     for measure in ("loss", "constraints"):

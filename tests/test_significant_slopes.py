@@ -90,7 +90,8 @@ def test_no_operation_on_sums_lacks_a_rule_of_sizes():
     for c in OF_FLOATS:
         row, rest, first = OPS[c.op], c.args[1:], rng.uniform(0.5, 2, np.shape(c.args[0]))
         first = first + first.T if c.op == "eigh" else first
-        before, after = row.value([first, *rest], dict(c.attrs)), row.value([2 * first, *rest], dict(c.attrs))
+        with np.errstate(all="ignore"):
+            before, after = row.value([first, *rest], dict(c.attrs)), row.value([2 * first, *rest], dict(c.attrs))
         if all(np.asarray(b).dtype == float and np.array_equal(a, 2 * b) for b, a in _pairs(before, after)):
             proportional.add(c.op)
     ordered = {"sort", "max", "min", "weighted_quantile", "entries", "eigh", "svd", "mod"}

@@ -48,7 +48,7 @@ from oco.compiler.algorithms.paced_budgets import (
     error_terms,
     is_predicted,
     kept_of_budgets,
-    shares,
+    largest_share,
     sizes,
 )
 from oco.compiler.algorithms.predictions import Predictions
@@ -267,12 +267,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("P", "P", "largest price", scheduled(settings, "price")),
         Quantity("eta", r"\eta", "step of the prices", scheduled(settings, "eta")),
         Quantity("S", "S", "size of max(1, C_k - 1) over the budgets", float(np.linalg.norm(sizes(s.canonical)))),
-        Quantity(
-            "C",
-            r"\max_k C_k",
-            "the most that a round can cost, in even parts of a budget",
-            float(shares(s.canonical).max()),
-        ),
+        largest_share(s.canonical),
         ROUNDS,
         *more,
     )

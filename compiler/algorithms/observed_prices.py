@@ -41,7 +41,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.common import ROUNDS
-from oco.compiler.algorithms.paced_budgets import error_terms, is_predicted, shares, sizes
+from oco.compiler.algorithms.paced_budgets import error_terms, is_predicted, largest_share, sizes
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting
@@ -80,12 +80,7 @@ def observed_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarant
         Quantity("c", "c", "factor of the steps of the prices", scheduled(settings, "c")),
         Quantity("A", r"\sum_k \sqrt{S_k}", "sizes of the costs beyond even parts of the budgets", total),
         Quantity("M", r"\max_k \sqrt{S_k}", "the largest of them", largest),
-        Quantity(
-            "C",
-            r"\max_k C_k",
-            "the most that a round can cost, in even parts of a budget",
-            float(shares(s.canonical).max()),
-        ),
+        largest_share(s.canonical),
         ROUNDS,
         *more,
     )

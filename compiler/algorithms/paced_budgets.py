@@ -38,6 +38,12 @@ def shares(canonical: Canonical) -> Floats:
         return np.where(most > 0, most * all_rounds(canonical) / kept_of_budgets(canonical), 0.0)
 
 
+def largest_share(canonical: Canonical) -> Quantity:
+    """Symbol of the largest C_k in guarantees."""
+    words = "the most that a round can cost, in even parts of a budget"
+    return Quantity("C", r"\max_k C_k", words, float(shares(canonical).max()))
+
+
 def sizes(canonical: Canonical) -> Floats:
     """max(1, C_k - 1): the most that a round's cost differs from an even part by, shape (K,)."""
     return np.maximum(1.0, shares(canonical) - 1.0)

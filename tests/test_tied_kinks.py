@@ -22,7 +22,7 @@ LOSSES = [
     ("2 * abs(x[0] - x[1]) + pos(x[1] - x[0] - demand) + x[2] ** 2", 2),
     ("norm1([[1, 1, 0], [0, 1, 2]] @ x - demand) + maximum(sum(x), 2 * demand)", 2),
     ("maximum(2 * sum(x) - 4, 6 - demand) - minimum(1 - sum(x), 0.5 * demand - 2) + pos(x[0] - 1)", 2),
-    ("pos(price * sum(x) - demand) + pos(demand - price * sum(x))", 2),  # not affine in decisions and data together
+    ("pos(price * sum(x) - demand) + pos(demand - price * sum(x))", 1),  # affine in the product of price and sum(x)
 ]
 DECISIONS = ("x",)
 

@@ -20,6 +20,7 @@ from oco.compiler.problem.feedback_delay import delay_of, with_late_states
 from oco.compiler.problem.fixed_rows import can_be_kept, with_fixed
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.known_constraints import KnownBefore
+from oco.compiler.problem.opposed_kinks import with_kinks_joined
 from oco.compiler.problem.parts import Assumed as Assumed
 from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
@@ -299,9 +300,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """
     folding, findings = Folding(model, seasons), Findings()
-    if model.objective is None:
-        raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
-    check_entries(model)
+    stated = _stated_objective(model)
     blocks, made, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
@@ -313,6 +312,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     drawn, delay = {s.name for s in made if s.stochastic}, delay_of(model, folding)
     streams, expected = with_late_states(made, delay, folding.declared)
     predicted = stated_predictions(model, folding, streams, late=delay > 0)
+    decisions, every = tuple(b.name for b in blocks), (*streams, *expected)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape, left, right = folding.shape(c.shape, c.span), folding.fold(c.left), folding.fold(c.right)
@@ -323,10 +323,11 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         elif c.relation is Relation.EQ:
             inequalities += both_sides(c.label, shape, (above, below), c.timing, c.span, penalties)
         else:
-            g = above if c.relation is Relation.LE else below
+            g = with_kinks_joined(above if c.relation is Relation.LE else below, decisions, every)
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-            inequalities.append(timed(own, c, folding, blocks, (*streams, *expected), predicted.of, delay))
-    objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
+            inequalities.append(timed(own, c, folding, blocks, every, predicted.of, delay))
+    objective = with_kinks_joined(folding.fold(stated), decisions, every)
+    carried = [s.following for s in streams if s.following is not None]
     before = previous_streams(blocks, [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)], model)
     fields = {name: s.name for name, s in before.items()}
     inequalities = KnownBefore(model, before, blocks, streams).applied(inequalities, folding)
@@ -353,6 +354,14 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         reads_horizon=folding.reads_horizon,
         seasons=seasons,
     )
+
+
+def _stated_objective(model: Model) -> Expr:
+    """Loss as it is written. Raises OCO207 where there is none, and what `check_entries` raises."""
+    if model.objective is None:
+        raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
+    check_entries(model)
+    return model.objective
 
 
 def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:

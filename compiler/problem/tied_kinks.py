@@ -8,29 +8,19 @@ of functions of single entries. Its rest r may be one, and the penalized step ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
 
-import numpy as np
-
-from oco.compiler.problem.affine_entries import SAME
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Inequality
-from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.problem.structure import has_single_entries, is_affine
+from oco.compiler.problem.positive_parts import Slopes, multiple, positive_part, slopes_of, without_entrywise_sums
+from oco.compiler.problem.structure import has_single_entries
 from oco.dsl import algebra
-from oco.dsl.atoms import form_of, forms
-from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite, walk
+from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
 KINK, ROW = "_kink", "kink"
-Slopes = Mapping[str, np.ndarray[Any, Any]]
-"""Slopes of an affine expression by name; under "" its value at 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +50,7 @@ def with_kinks_apart(
     The loss has to be convex by composition, so that prices are at least 0.
     """
     kinks = _Kinks(decisions, where)
-    parts = rewrite(rewrite(loss, _without_entrywise_sums), kinks.apart)
+    parts = rewrite(rewrite(loss, without_entrywise_sums), kinks.apart)
     if not kinks.rows:
         return None
     own = [_placeholder(k, a) for k, a in enumerate(kinks.rows)]
@@ -90,61 +80,22 @@ class _Kinks:
 
     def apart(self, node: Expr) -> Expr:
         """Expression of max(a, b) as b + [a - b]_+, or of min(a, b) as a - [a - b]_+, with a placeholder for [.]_+; any other as it is."""
-        form = form_of(node)
-        if not isinstance(node, Call) or not isinstance(form, forms.Extreme) or form.over:
+        part = positive_part(node, self.decisions)
+        if part is None or not self.where(part.row, self.decisions):
             return node
-        pieces = form.pieces(algebra, *node.args)
-        own = set(names(node, Kind.DECISION))
-        is_nested = not own <= set(self.decisions)  # placeholders of kinks within
-        if len(pieces) != 2 or not own or is_nested:
-            return node
-        more, less = pieces
-        above = algebra.broadcast(algebra.sub(more, less), node.shape)
-        if not is_affine(above, self.decisions) or not self.where(above, self.decisions):
-            return node
-        part = self._part(above)
-        return algebra.add(less, part) if form.largest else algebra.sub(more, part)
+        kink = self._part(part.row)
+        return algebra.add(part.rest, kink) if part.adds else algebra.sub(part.rest, kink)
 
     def _part(self, above: Expr) -> Expr:
         """Expression of [a]_+ in the placeholder of a row v = a / k: k [v]_+, and |k| [v]_+ + k v for k < 0."""
-        own = _slopes(above)
+        own = slopes_of(above)
         for k, (row, slopes) in enumerate(zip(self.rows, self._slopes, strict=True)):
-            if row.shape == above.shape and (factor := _factor(own, slopes)):
+            if row.shape == above.shape and (factor := multiple(own, slopes)):
                 part = algebra.mul(algebra.number(abs(factor)), _placeholder(k, row))
                 return part if factor > 0 else algebra.add(part, above)
         self.rows.append(above)
         self._slopes.append(own)
         return _placeholder(len(self.rows) - 1, above)
-
-
-def _slopes(expr: Expr) -> Slopes | None:
-    """Value at 0 and slopes with respect to all names of an expression; None where it is not affine in them."""
-    variables = {n.name: n.shape for n in walk(expr) if isinstance(n, Name)}
-    free = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) else n)
-    if not is_affine(free, tuple(variables)):
-        return None
-    zero = evaluate(free, {n: np.zeros(known(shape)) for n, shape in variables.items()})
-    slopes = jacobian(free, tuple(variables))
-    return {"": np.asarray(zero), **{n: np.asarray(evaluate(e, {})) for n, e in slopes.items()}}
-
-
-def _factor(one: Slopes | None, other: Slopes | None) -> float:
-    """Factor k where one expression is k times the other; else 0."""
-    if one is None or other is None or one.keys() != other.keys():
-        return 0.0
-    a, b = (np.concatenate([np.broadcast_to(s[n], one[n].shape).ravel() for n in one]) for s in (one, other))
-    at = int(np.argmax(abs(b)))
-    k = float(a[at] / b[at]) if b[at] else 0.0
-    return k if np.allclose(a, k * b, rtol=SAME, atol=SAME * abs(k)) else 0.0
-
-
-def _without_entrywise_sums(node: Expr) -> Expr:
-    """Expression with the total of an entrywise atom as a sum: norm1(v) as sum(abs(v))."""
-    form = form_of(node)
-    if not isinstance(node, Call) or not isinstance(form, forms.Total) or not form.entrywise or node.options:
-        return node
-    part = call(form.of, node.args[0])
-    return call("sum", part) if node.args[0].shape else part
 
 
 def _placeholder(k: int, of: Expr) -> Name:

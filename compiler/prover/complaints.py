@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.opposed_kinks import if_data_allow
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Culprit
 from oco.compiler.prover.fact import Fact
@@ -55,15 +56,27 @@ def _judged(
     where = culprit.expr.span if culprit is not None and culprit.expr.span is not None else span
     named = f": {say(culprit.expr)} {_described(culprit)}" if culprit is not None else ""
     shape = "concave" if what == GAIN else "convex"
+    joined = _with_kinks_joined(setting.canonical, expr)
     if fact.status is Status.REFUTED:
-        hint = "; ".join(p for p in (_way_out(culprit, what), side) if p)
+        way_out = joined or _way_out(culprit, what)
+        hint = "; ".join(p for p in (way_out, side) if p)
         note = fact.witness.words if fact.witness is not None else ""
         yield Diagnostic(code, f"{what} is not {shape}{named}", where, hint, note=note)
         return
-    hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
+    hint = joined or "no decision was found that refutes it either; theorems that need convexity do not apply"
     if fact.why is not None and fact.why.rule == ProofRule.NOT_SEARCHED:
         hint = f"{ProofRule.NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is {shape}{named}", where, hint, Severity.WARNING)
+
+
+def _with_kinks_joined(canonical: Canonical, expr: Expr) -> str:
+    """Form that is convex where data keep the price of kinks that meet in one place at 0 or more; "" where none does."""
+    form = if_data_allow(expr, tuple(b.name for b in canonical.blocks), canonical.streams) if expr.shape == () else None
+    if form is None:
+        return ""
+    price, terms = form
+    together = f"its kinks in one place count {say(price)} together, which is below 0 for some data in their ranges"
+    return f"{together}; where no data are like that, write {say(terms)} for them"
 
 
 def _described(culprit: Culprit) -> str:

@@ -87,8 +87,8 @@ def _check_arity(row: Atom, given: int, span: Span | None) -> None:
         return
     wanted = f"at least {least}" if greatest is None else str(least) if least == greatest else f"{least} to {greatest}"
     hint = ""
-    if row.misuse and greatest is not None and given > greatest:
-        hint = row.misuse
+    if row.several and greatest is not None and given > greatest:
+        hint = f"for the {row.several} of several arguments, entry by entry, write {row.several}(...)"
     elif "axis" in row.options and given == 2:
         hint = f"an axis is given by name: {row.name}(x, axis = 0)"
     plural = "" if wanted == "1" else "s"

@@ -250,7 +250,8 @@ class Typer:
             return None
         if options is None or len(kept) < len(args):
             return None
-        return self._build(lambda: applied_along(node.name, kept, options, self.scope, node.span))
+        atom = (ATOMS[node.name].several if len(kept) > 1 else "") or node.name
+        return self._build(lambda: applied_along(atom, kept, options, self.scope, node.span))
 
     def _previous(self, node: syntax.Call, args: list[Expr | None]) -> Expr | None:
         if len(args) != 1 or node.options:

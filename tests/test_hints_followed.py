@@ -68,7 +68,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO717": ("`using optimistic`", "using ogd", "using optimistic"),
     "OCO540": ("without `delayed`", " delayed 3", ""),
     "OCO302": ("A.T", "x @ A", "x @ A.T"),
-    "OCO303": ("maximum(...)", "max(x, 0)", "sum(maximum(x, 0))"),
+    "OCO303": ("norm2(x, axis = 0)", "norm2(x, 0)", "norm2(x, axis = 0)"),
     "OCO311": ("without a decimal point", "x[1.5]", "x[1]"),
     "OCO312": ("the last one is 2", "x[3]\n", "x[2]\n"),
     "OCO321": ("`a[2]`", "a[3]", "a[2]"),

@@ -65,6 +65,12 @@ def test_prices_that_may_cross_are_refused_with_the_form_that_is_convex_where_da
     assert oco.check(model)["loss.convex"].value is True
 
 
+def test_max_and_min_of_several_arguments_are_those_of_each_entry() -> None:
+    short = oco.parse(f"{HEAD}minimize sum(max(d - x, 0)) - buy * min(x[0], d[0], 3)\n")
+    long = oco.parse(f"{HEAD}minimize sum(maximum(d - x, 0)) - buy * minimum(x[0], d[0], 3)\n")
+    assert short.objective == long.objective
+
+
 def test_the_comparator_pays_two_prices() -> None:
     model = oco.parse(f"{HEAD}minimize {CONVEX[3]} + 0.01 * sum_squares(x)\n")
     rng, T = np.random.default_rng(5), 60

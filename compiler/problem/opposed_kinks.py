@@ -80,10 +80,10 @@ class Kinks:
                     break
             else:
                 groups.append({name: 1.0})
-        found = [g for g in groups if len(g) > 1 and falling & g.keys()]
-        shares = [[algebra.mul(algebra.number(abs(k)), prices[n]) for n, k in g.items()] for g in found]
-        rows = [self.parts[next(iter(g))].row for g in found]
-        return [MeetingKinks(*group) for group in zip(rows, (reduce(_sum, s) for s in shares), found, strict=True)]
+        meeting = [g for g in groups if len(g) > 1 and falling & g.keys()]
+        shares = [[algebra.mul(algebra.number(abs(k)), prices[n]) for n, k in g.items()] for g in meeting]
+        rows = [self.parts[next(iter(g))].row for g in meeting]
+        return [MeetingKinks(*group) for group in zip(rows, (reduce(_sum, s) for s in shares), meeting, strict=True)]
 
     def together(self, group: MeetingKinks) -> Expr:
         """A group as one positive part and an affine function, a scalar."""

@@ -81,7 +81,7 @@ class Atom:
     norm        data of a norm of a vector or a matrix for second-order and spectral cones (see `norms.py`)
     latex       LaTeX of a call, with #1 for its argument; "": by its name
     ufunc       NumPy's name of the operator
-    misuse      the hint for a call with too many arguments
+    several     atom that several arguments mean in a model's text: max(a, b) is maximum(a, b)
     decomposes  its value takes the singular values of its first argument
     """
 
@@ -111,7 +111,7 @@ class Atom:
     norm: Norm | None = None
     latex: str = ""
     ufunc: str = ""
-    misuse: str = ""
+    several: str = ""
     decomposes: bool = False
 
     @property

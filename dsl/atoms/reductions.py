@@ -118,7 +118,7 @@ REDUCTIONS: tuple[Atom, ...] = (
         exact=True,
         replay=replay.reduced(np.max),
         latex=r"\max\left(#1\right)",
-        misuse="for the entrywise maximum of several arguments write maximum(...)",
+        several="maximum",
     ),
     Atom(
         "min",
@@ -138,7 +138,7 @@ REDUCTIONS: tuple[Atom, ...] = (
         exact=True,
         replay=replay.reduced(np.min),
         latex=r"\min\left(#1\right)",
-        misuse="for the entrywise minimum of several arguments write minimum(...)",
+        several="minimum",
     ),
     Atom(
         "norm1",

@@ -31,9 +31,9 @@ SHAPES: dict[str, Code] = {
     ),
     "OCO303": _code(
         "the wrong number of arguments",
-        "Every function takes a fixed number of arguments; only maximum, minimum, ones and zeros take any number.",
-        _minimizing("max(x, 0)"),
-        "For the entrywise maximum of several arguments write maximum(x, 0). An axis is given by name: sum(A, axis = 0).",
+        "Every function takes a fixed number of arguments; only maximum, minimum (also written max, min), ones and zeros take any number.",
+        _minimizing("norm2(x, 0)"),
+        "Leave out what is too much, or give what is missing. An axis is given by name: sum(A, axis = 0).",
     ),
     "OCO304": _code(
         "an option that the function does not have",

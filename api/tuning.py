@@ -66,8 +66,8 @@ def piloted(
     first = plan.choice.winner
     if first is not None and first.algorithm.values_left and stores(plan.choice.situation.canonical):
         return plan
-    if (mixture := _mixture(plan.choice, data)) is not None:
-        return plan.deciding(_led(plan.choice, mixture))
+    if (ahead := _ahead_of_pilots(plan.choice, data)) is not None:
+        return plan.deciding(_led(plan.choice, ahead))
     vacuous = plan.choice.vacuous
     if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
@@ -79,19 +79,34 @@ def piloted(
     return result if best is None else with_program_of(result, best)
 
 
-def _mixture(choice: Choice, data: Any) -> Verdict | None:
-    """Algorithm that weighs rules as the rounds come, where it applies: on data, where every guarantee is vacuous, and where all data are
-    drawn and a constraint on average changes from round to round.
+def _ahead_of_pilots(choice: Choice, data: Any) -> Verdict | None:
+    """Algorithm that goes first without pilot runs, where it applies: one that weighs rules as the rounds come, without data only where no
+    number is promised of others or one of it, too; without data, where budgets are in total and a round's loss is known before, one that
+    paces them.
 
-    Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints pilot runs decide if another one is
-    clearly better, but where values are all that is seen it goes first: estimates of gradients from single values lose to holding a
-    decision, whatever is promised of them.
+    Where a constraint states no penalty the tradeoff is the price of its violation. On data without constraints pilot runs decide, except
+    where values are all that is seen: estimates of gradients from them lose to holding a decision.
     """
     s = choice.situation
-    as_on_data = data is not None or choice.vacuous or is_drawn_on_average(s.canonical)
-    if not (as_on_data if s.constraints else s.canonical.feedback is Feedback.BANDIT):
+    if data is not None and not s.constraints and s.canonical.feedback is not Feedback.BANDIT:
         return None
-    return next((choice.searched(v) for v in choice.usable if v.algorithm.mixes), None)
+    paces = data is None and _has_totals(s.canonical)
+    paced = [v for v in choice.usable if paces and v.algorithm.sees_round]
+    mixing = [choice.searched(v) for v in choice.usable if v.algorithm.mixes]
+    silent = not any(map(_says_something, mixing)) and not is_drawn_on_average(s.canonical)
+    if data is None and silent and any(map(_says_something, choice.usable)):
+        mixing = []
+    return next(iter([*paced, *mixing]), None)
+
+
+def _says_something(v: Verdict) -> bool:
+    """True where numbers are promised that are not vacuous."""
+    return v.informativeness is Informativeness.NUMBERS
+
+
+def _has_totals(problem: Canonical) -> bool:
+    """True where a constraint is a budget for all rounds in total. Rules of a mixture keep it to an even plan."""
+    return any(c.budget is not None for c in problem.known)
 
 
 def _priced(choice: Choice) -> bool:
@@ -101,16 +116,24 @@ def _priced(choice: Choice) -> bool:
 
 def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
-    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in slopes that come"
-    rules = "rules" if choice.situation.constraints else "models of the loss"
-    price = price if choice.situation.constraints else "the values that they foresaw"
-    weighs = f"weighs {rules} as the rounds come, by {price}"
+    weighs = f"weighs {_weighed(choice)}" if v.algorithm.mixes else "paces budgets by their prices as the rounds come"
     others = [x for x in choice.verdicts if x.name != v.name]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:
             others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
     best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
     return replace(choice, verdicts=(best, *others))
+
+
+def _weighed(choice: Choice) -> str:
+    """Words for what a mixture weighs, and by what."""
+    s = choice.situation
+    if s.canonical.feedback is Feedback.BANDIT:
+        return "models of the loss as the rounds come, by the values that they foresaw"
+    if not s.constraints:
+        return "rules as the rounds come, by their losses"
+    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in slopes that come"
+    return f"rules as the rounds come, by {price}"
 
 
 def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verdict, ...]:
@@ -145,9 +168,8 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
             made[v.name, True] = cache(partial(_for_pilot, plan, plan.choice.with_papers_constants(v), rounds))
     first = data.first(PILOT_ROUNDS if source is None else _pilot_rounds(data, made, seconds))
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    # A mixture's rules keep budgets in total to an even plan: what spends by prices is none of them, and need not beat chance.
-    evenly = any(c.budget is not None for c in s.canonical.known)
-    mixture = "" if evenly else next((v.name for v in candidates if v.algorithm.mixes), "")
+    # What spends by prices is no rule of a mixture, and need not beat chance.
+    mixture = "" if _has_totals(s.canonical) else next((v.name for v in candidates if v.algorithm.mixes), "")
     result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds, mixture)
     result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
@@ -215,7 +237,7 @@ def explained(
         problem = problem_for(model, data, seed)
         seen = rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
-    if not _tried(choice, choice.usable, data) and _mixture(choice, data) is None:
+    if not _tried(choice, choice.usable, data) and _ahead_of_pilots(choice, data) is None:
         return choice
     plan = Plan.of(plan_of(choice, problem, kind))
     return plan.choice if plan.mode is Mode.PAPER else piloted(plan, data, seed, settings is None, seconds).choice

@@ -125,5 +125,5 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
 def unmixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No algorithm weighs others, as on models whose feedback or constraints keep them out: pilot runs decide."""
     tried = tuning._tried
-    monkeypatch.setattr(tuning, "_mixture", lambda choice, data: None)
+    monkeypatch.setattr(tuning, "_ahead_of_pilots", lambda choice, data: None)
     monkeypatch.setattr(tuning, "_tried", lambda *rest: tuple(v for v in tried(*rest) if not v.algorithm.mixes))

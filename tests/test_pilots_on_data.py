@@ -40,7 +40,7 @@ def rounds(seed: int) -> dict[str, np.ndarray]:
 @pytest.fixture(autouse=True)
 def _piloted(monkeypatch: pytest.MonkeyPatch) -> None:
     """No algorithm that weighs others goes first, as where the feedback keeps it out: pilot runs decide."""
-    monkeypatch.setattr(tuning, "_mixture", lambda choice, data: None)
+    monkeypatch.setattr(tuning, "_ahead_of_pilots", lambda choice, data: None)
 
 
 @cache

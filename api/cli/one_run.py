@@ -158,7 +158,7 @@ def _sentence(plan: Plan) -> str:
     elif pilots is not None and pilots.results:
         how = "chosen by pilot runs"
     else:
-        how = "the default on data" if winner.algorithm.mixes else "chosen by its guarantee"
+        how = "the default" if winner.algorithm.mixes else "chosen by its guarantee"
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 

@@ -93,7 +93,6 @@ from oco.compiler.algorithms.common import (
 )
 from oco.compiler.algorithms.context_regression import SYMBOLS as REGRESSED
 from oco.compiler.algorithms.curvature_steps import SYMBOLS as CURVED
-from oco.compiler.algorithms.curvature_steps import curved_through_data
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.error_quantiles import SYMBOLS as SPREAD
 from oco.compiler.algorithms.experts import expert_count, is_informed
@@ -106,7 +105,6 @@ from oco.compiler.algorithms.rounds_ahead import AHEAD, rounds_ahead, stores_val
 from oco.compiler.algorithms.value_left import SYMBOLS as VALUED
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best, price_of_weights, size_of_experts
 from oco.compiler.lowering.predicted_round import positions
-from oco.compiler.problem.stores import stores
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
@@ -153,17 +151,7 @@ def _is_curved(s: Situation) -> bool:
     return over_simplex(s.canonical, bool(s.number("loss.exp_concavity")))
 
 
-def _informed(s: Situation) -> Objection | None:
-    known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
-    steps = _is_curved(s) or curved_through_data(s.canonical)
-    if s.constraints or s.equalities or known or steps or stores(s.canonical):
-        return None
-    message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
-    return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
-
-
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
-INFORMED = Hypothesis("There are constraints or stores, or something predicts the data.", _informed)
 _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
     SOME_INEQUALITY,
@@ -316,7 +304,7 @@ HEDGED = Algorithm(
     gap=gap_to_best,
     mixes=True,
     reads=Feedback.FULL,
-    requirements=(FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, INFORMED),
+    requirements=(FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP),
     theorems=(
         Theorem(
             name="regret on the penalised loss",

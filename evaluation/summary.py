@@ -21,7 +21,7 @@ from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
-MET = 1e-9  # of its scale: to that a known constraint is met
+MET = 1e-6  # of its scale: to that a known constraint is met, which convex ones are by iterations
 
 
 @dataclass(frozen=True)

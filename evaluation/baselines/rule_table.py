@@ -8,13 +8,12 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.records import dataclass
-from oco.evaluation.baselines.base import Played, SkippedRule
+from oco.evaluation.baselines.base import KNOWN, Played, SkippedRule
 from oco.evaluation.baselines.values import sees_more
 from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun
 
 Array = np.ndarray[Any, Any]
-ROUNDING = 1e-9  # of the size of a constraint, as for the learner's known ones: an excess below it is rounding
 NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
 ALIKE = 0.01  # share by which violations may differ that count as alike
 
@@ -126,7 +125,7 @@ def _rounds_broken(trade: Trade, run: Measured) -> Array:
 
 
 def _slack(trade: Trade) -> Array:
-    """Excess of each constraint below which it is rounding, (N + M,)."""
+    """Excess of each constraint that is within what solvers leave, (N + M,)."""
     scales = trade.units if trade.scales is None else trade.scales
     known = np.isfinite(scales) & (scales > 0)  # constraints that do not count have the unit 0
-    return np.asarray(ROUNDING * np.where(known, scales, 1.0))
+    return np.asarray(KNOWN * np.where(known, scales, 1.0))

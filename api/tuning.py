@@ -93,8 +93,7 @@ def _ahead_of_pilots(choice: Choice, data: Any) -> Verdict | None:
     paces = data is None and _has_totals(s.canonical)
     paced = [v for v in choice.usable if paces and v.algorithm.sees_round]
     mixing = [choice.searched(v) for v in choice.usable if v.algorithm.mixes]
-    silent = not any(map(_says_something, mixing)) and not is_drawn_on_average(s.canonical)
-    if data is None and silent and any(map(_says_something, choice.usable)):
+    if data is None and not (choice.vacuous or any(map(_says_something, mixing)) or is_drawn_on_average(s.canonical)):
         mixing = []
     return next(iter([*paced, *mixing]), None)
 

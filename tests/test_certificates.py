@@ -168,10 +168,15 @@ def test_decisions_of_an_adversary(algorithm: str) -> None:
         assert learner.certificate().bound >= loss - best.value - 1e-6
 
 
-def test_best_expert() -> None:
+@pytest.mark.parametrize("predicted", ["", "predict a = -1 * last(a)\n"], ids=["alike", "trusted"])
+def test_best_expert(predicted: str) -> None:
     """Loss and violations at their prices, less those of the best expert, are within AdaHedge's gap, in the user's units."""
     domain, text = CASES["affine, additive"]
-    priced = text.replace("each round", "each round, penalty 3").replace("a @ x", "7 * a @ x")
+    priced = (
+        text.replace("minimize", f"{predicted}minimize")
+        .replace("each round", "each round, penalty 3")
+        .replace("a @ x", "7 * a @ x")
+    )
     plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="static")
     data, learner = data_of("affine, additive", 0), plan.learner(backend="numpy")
     paid = 0.0

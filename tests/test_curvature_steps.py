@@ -16,8 +16,7 @@ from thorough import thorough
 
 import oco
 from oco.compiler.algorithms.curvature_steps import FORGETTING, RIDGE, curved_through_data
-from oco.compiler.algorithms.experts import GRADIENTS
-from oco.compiler.algorithms.weighting import UNLIKELY
+from oco.compiler.algorithms.experts import GRADIENTS, UNLIKELY
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.load import parse
 from oco.evaluation.baselines.base import Game, Played, play

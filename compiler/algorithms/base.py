@@ -64,7 +64,7 @@ class Algorithm:
     adapts: bool = False
     mixes: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda spec: ()
-    gap: Callable[[Tracer, Named], Value] | None = None
+    gap: Callable[[TraceSpec, Tracer, Named], Value] | None = None
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
@@ -84,7 +84,7 @@ class Algorithm:
         """True where its rule uses what is known of a round before the decision, beside known constraints."""
         return self.predicts or self.sees_round
 
-    def gap_on(self, canonical: Canonical) -> Callable[[Tracer, Named], Value] | None:
+    def gap_on(self, canonical: Canonical) -> Callable[[TraceSpec, Tracer, Named], Value] | None:
         """`gap`, where it is of losses alone: None where what is left in stores has a value beside them."""
         return None if self.values_left and stores(canonical) else self.gap
 

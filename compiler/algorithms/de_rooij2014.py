@@ -21,7 +21,9 @@ Pinsker's inequality <v_t - w_t, l_t> <= eta_t s_t S_t / 4; and delta_t <= s_t, 
 
 and 2 Delta_T <= sqrt((4 + ln K) sum_t (s_t^2 + 2 s_t S_t)), at most sqrt(2 d + 1) times as large as without a delay where s_t <= s.
 
-Weights pi_k exp(-eta_t L_{t-1}[k]) for a distribution pi: with ln(1 / min pi) in the place of ln K all of the above holds.
+Weights pi_k exp(-eta_t L_{t-1}[k]) for a distribution pi: with ln(1 / min pi) in the place of ln K all of the above holds. With rates
+S / Delta_{t-1} for any S > 0 the regret beside expert k is at most (1 + ln(1 / pi_k) / S) Delta_T, and 2 Delta_T at most
+sqrt((4 + S) sum_t s_t^2): the less S is, the longer pi lasts.
 
 The loss of the mean. Where experts decide x^k, l_t[k] = P_t(x^k) for a convex P_t and x_t = sum_k w_t[k] x^k is played, P_t(x_t) stands
 for <w_t, l_t> here: delta_t = [P_t(x_t) + ln <w_t, exp(-eta_t l_t)> / eta_t]_+. All of the above holds of what is played, as delta_t is

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
+from typing import Any
+
+import numpy as np
 
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
-from oco.compiler.algorithms.loss_steps import beside, point_count
-from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, SPREAD_OF, places
+from oco.compiler.algorithms.loss_steps import beside, point_count, second_order
+from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, SPREAD_OF, places, stated_rows
 from oco.compiler.lowering.predicted_round import positions, predicted_of
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.structure import is_affine
 
+Floats = np.ndarray[Any, Any]
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
 UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
@@ -37,6 +41,11 @@ TIED = (0.01, 0.03, 0.1, 0.3, 1.0)
 """Reach of these experts where a curved loss ties entries together, so that they take its slope alone: longer steps go past its minimizer.
 Where entries have several widths, as an order in box(0, 60) beside a level in box(-1000, 1000), the narrow ones need the shortest.
 """
+UNLIKELY = 1e-8
+"""Weight before the first round of each expert but those at second-order steps, where there are some: it moves the mean little even in a
+domain 10^6 times too wide."""
+TRUSTED = 0.5
+"""Weight before the first round of the experts that follow what the model predicts, together."""
 Solved = tuple[tuple[int, float, float], ...]
 
 
@@ -108,6 +117,31 @@ def learns_margins(canonical: Canonical) -> bool:
 def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:
     """Number of experts."""
     return len(gradients(canonical)) + len(solving(canonical, season, curved))
+
+
+def first_weights(canonical: Canonical, season: int, curved: bool = False) -> Floats | None:
+    """Weights of the experts before the first round, (K,); None where they are alike."""
+    count, favoured = expert_count(canonical, season, curved), second_order(canonical, curved)
+    first = np.full(count, 1.0 / count)
+    if favoured:
+        first[:], first[-favoured:] = UNLIKELY, (1.0 - UNLIKELY * (count - favoured)) / favoured
+        return first
+    following = _following_the_model(canonical, season, curved)
+    if not following:
+        return None
+    first[:] = (1.0 - TRUSTED) / (count - len(following))
+    first[list(following)] = TRUSTED / len(following)
+    return first
+
+
+def _following_the_model(canonical: Canonical, season: int, curved: bool) -> tuple[int, ...]:
+    """Places of the experts that go farthest to what is best as the model predicts the round."""
+    if positions(canonical):
+        return ()
+    solved, rows = solving(canonical, season, curved), stated_rows(canonical, season)
+    farthest = max((reach for row, reach, _ in solved if row in rows), default=0.0)
+    begin = len(gradients(canonical))
+    return tuple(begin + k for k, (row, reach, _) in enumerate(solved) if row in rows and reach == farthest)
 
 
 def is_informed(canonical: Canonical) -> bool:

@@ -70,8 +70,8 @@ def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float]
     return tuple((row, 0.0, q) for _ in range(point_count(canonical, curved)) for q in quantiles)
 
 
-def favoured(canonical: Canonical, curved: bool) -> int:
-    """Number of the last experts that have the weight at first, those at second-order steps; 0 where all are alike."""
+def second_order(canonical: Canonical, curved: bool) -> int:
+    """Number of the last experts, at second-order steps, that have the weight at first; 0 where there are none."""
     alike = over_simplex(canonical, curved) or not curved_through_data(canonical)
     return 0 if alike else len(beside(canonical, curved))
 

@@ -137,6 +137,11 @@ def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(range(a, b)) for a, b in pairwise(ends))
 
 
+def stated_rows(canonical: Canonical, season: int) -> tuple[int, ...]:
+    """Row of what the model states as a prediction, as a tuple; empty where it states none."""
+    return places(canonical, season)[-1][: int(_states(canonical))]
+
+
 def detects_seasons(canonical: Canonical, season: int) -> bool:
     """True where seasons of the data are detected as rounds come."""
     return len(seasons_tried(canonical, season)) > 1 and predicted_of(canonical).size > 0

@@ -3,8 +3,9 @@
 Where the loss is known to be exp-concave, exp(-theta f) concave over a simplex, the second weighting forgets nothing and has a rate of
 theta at most, and gaps are of what the means paid (`de_rooij2014`).
 
-Where the loss is curved through data, experts at second-order steps have the weight at first (`favoured`): what the others decide in the
-first rounds hangs on the size of the domain, and would cost the mean more than all later rounds.
+Where the loss is curved through data, experts at second-order steps have the weight at first (`first_weights`): what the others decide in
+the first rounds hangs on the size of the domain, and would cost the mean more than all later rounds. Where the model predicts data, experts
+that follow it have half of it.
 
 Under delays what is played is weighed as it was when the round was decided, and those weights and rates are kept until it is over.
 """
@@ -18,12 +19,14 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, rate, weights
-from oco.compiler.algorithms.loss_steps import CURVATURE, favoured, is_curved
+from oco.compiler.algorithms.experts import TRUSTED, UNLIKELY, first_weights
+from oco.compiler.algorithms.loss_steps import CURVATURE, is_curved
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined
+from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.theory.settings import Setting, number
 from oco.compiler.theory.theorems import Quantity, Situation
 
@@ -39,19 +42,12 @@ that lost alike up to rounding share the weight, in the place of a choice by the
 """
 
 
-UNLIKELY = 1e-8
-"""Weight before the first round of an expert that is not favoured: it moves the mean little even in a domain 10^6 times too wide."""
-
-
-def _log_size(count: int, favoured: int) -> float:
-    """Logarithm of one over the least weight of so many experts before the first round, of which the last are `favoured`; ln K for none."""
-    return -math.log(UNLIKELY) if favoured else math.log(count)
-
-
-def _first_weights(count: int, favoured: int) -> Floats:
-    """Weights of so many experts before the first round, of which the last are `favoured`."""
-    own = (1.0 - UNLIKELY * (count - favoured)) / favoured
-    return np.concatenate([np.full(count - favoured, UNLIKELY), np.full(favoured, own)])
+def _log_sizes(count: int, first: Floats | None, curved: bool) -> tuple[float, float]:
+    """Logarithm of one over the least weight of so many experts before the first round, ln K where they are alike, and S, which stands for
+    it in rates: less, so that first weights last, where experts are trusted (their geometric mean)."""
+    least = math.log(count) if first is None else -math.log(first.min())
+    trusts = first is not None and first.min() > UNLIKELY and not curved
+    return least, math.sqrt(-least * math.log(TRUSTED)) if trusts else least
 
 
 def nothing_paid(p: Problem, count: int) -> State:
@@ -86,14 +82,14 @@ class Weighting:
         self.kept = (1.0, 1.0) if curved else KEPT
         most = (math.inf, p.setting(CURVATURE) if curved else math.inf)
         least, count = t.name("least", ALIKE * t.sqrt(self.spread)), len(self.kept)
-        experts, self.favoured = self.L.shape[1], favoured(p.spec.canonical, curved)
-        first = _first_weights(experts, self.favoured) if self.favoured else None
+        first = first_weights(p.spec.canonical, p.whole("season"), curved)
+        self.unlikely = 0 if first is None else int((first <= UNLIKELY).sum())
         given = None if first is None else t.constant(first, "first", "weights before the first round")
         if RATES in state:
             own = array(state, RATES)
             self.rates, self.rate_of = [own[i] for i in range(count)], own[count]
         else:
-            size = _log_size(experts, self.favoured)
+            _, size = _log_sizes(self.L.shape[1], first, curved)
             self.rates = [rate(p, size, t.maximum(self.gap[i], least), most[i]) for i in range(count)]
             self.rate_of = rate(p, math.log(count), t.maximum(self.gap_of, least))
         self.played = array(state, PLAYED) if PLAYED in state else None
@@ -129,7 +125,7 @@ class Weighting:
         experts = zip(self.of_experts, self.rates, strict=True)
         gaps = [mixability_gap(p, losses, w, eta, paid[i]) for i, (w, eta) in enumerate(experts)]
         own = paid[:count]
-        likely = losses[-self.favoured :] if self.favoured else losses
+        likely = losses[self.unlikely :] if self.unlikely else losses
         most, least = t.max(likely), t.min(likely)
         sizes = most - least + OFFSET * t.maximum(most, -least)
         after: State = {
@@ -144,25 +140,36 @@ class Weighting:
 
 def size_of_experts(s: Situation, count: int, curved: bool) -> Quantity:
     """ln K of so many experts in the guarantee; curved: the loss is known to be exp-concave."""
-    likely = favoured(s.canonical, curved)
-    unlike = "weight of a gradient expert at first, minus its logarithm"
-    return Quantity("K", r"\ln K", unlike if likely else f"logarithm of the {count} experts", _log_size(count, likely))
+    first = first_weights(s.canonical, s.season, curved)
+    words = f"logarithm of the {count} experts"
+    if first is not None:
+        words = "weight of a gradient expert at first, minus its logarithm"
+    return Quantity("K", r"\ln K", words, _log_sizes(count, first, curved)[0])
 
 
-def price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:
-    """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
+def price_of_weights(
+    s: Situation, settings: Mapping[str, Setting], count: int, sharp: bool
+) -> tuple[tuple[Quantity, ...], str]:
+    """Most that weights on so many experts cost, with the symbols that it has beside M, K and T; sharp: what they pay is exp-concave."""
+    curved = CURVATURE in settings
+    least, size = _log_sizes(count, first_weights(s.canonical, s.season, curved), curved)
+    symbols, among = list[Quantity](), "sqrt((4 + K) * {T})"
+    if size < least:
+        symbols.append(
+            Quantity("S", "S", "stands for K in the rates of the weights, since some experts are trusted", size)
+        )
+        among = "(1 + K / S) / 2 * sqrt((4 + S) * {T})"
     if late := s.canonical.delay:
         words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
-        ratio = Quantity("r", "r", words, 2 - 1 / (late + 1))
-        return (ratio,), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
-    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
-    if not curved:
-        return (), price
+        symbols.append(Quantity("r", "r", words, 2 - 1 / (late + 1)))
+    price = f"M * ({among} + sqrt((4 + log(2)) * {{T}}))".format(T="r * T" if late else "T")
+    if late or not sharp:
+        return tuple(symbols), price
     theta = Quantity("theta", r"\theta", "exp(-theta f) is concave", number(settings, CURVATURE, s.horizon or 1))
-    return (theta,), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
+    return (*symbols, theta), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
 
 
-def gap_to_best(t: Tracer, state: Named) -> Value:
+def gap_to_best(spec: TraceSpec, t: Tracer, state: Named) -> Value:
     """Penalised loss less that of the best expert, at most, in the units of the rule, from the fields of a state.
 
     The weighting that forgets nothing pays Delta + ln K / eta at most beside the best expert (`de_rooij2014`), and the weights of the
@@ -170,4 +177,9 @@ def gap_to_best(t: Tracer, state: Named) -> Value:
     """
     among, between = state["gap"][KEPT.index(1.0)], state["gap_of"]
     least = ALIKE * t.sqrt(state["spread"])
-    return among + t.maximum(among, least) + between + t.maximum(between, least)
+    curved = CURVATURE in spec.settings
+    first = first_weights(spec.canonical, round(number(spec.settings, "season", 1)), curved)
+    log_size, size = _log_sizes(state["L"].shape[1], first, curved)
+    chosen = t.maximum(among, least)
+    chosen = chosen if size == log_size else log_size / size * chosen
+    return among + chosen + between + t.maximum(between, least)

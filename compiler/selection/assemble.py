@@ -124,7 +124,7 @@ class _TracedLearner:
 def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], Value] | None:
     """Regret to the best expert, at most, in the user's units, from the fields of a state; None where no experts are weighed."""
     gap, unit = algorithm.gap_on(spec.canonical), 1.0 if spec.scales is None else float(spec.scales.loss)
-    return None if gap is None else lambda fields: unit * gap(t, fields)
+    return None if gap is None else lambda fields: unit * gap(spec, t, fields)
 
 
 def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:

@@ -259,6 +259,26 @@ HELPERS: dict[str, str] = {
     }
     return sum;
 }""",
+    "sum_of_logs_above": """double @sum_of_logs_above(const double *x, int n) {
+    /* of numbers that are at least 1/8, 512 at a time: products of 256 of them cannot be too small, and tell whether they are too large */
+    double sum = 0;
+    for (int first = 0; first < n; first += 512) {
+        const int count = n - first < 512 ? n - first : 512;
+        double parts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        int i = 0;
+        for (; i + 8 <= count; i += 8) {
+            for (int k = 0; k < 8; ++k) {
+                parts[k] *= x[first + i + k];
+            }
+        }
+        for (; i < count; ++i) {
+            parts[0] *= x[first + i];
+        }
+        const double one = (parts[0] * parts[1]) * (parts[2] * parts[3]), other = (parts[4] * parts[5]) * (parts[6] * parts[7]);
+        sum += one <= DBL_MAX && other <= DBL_MAX ? @log(one) + @log(other) : @sum_of_logs(x + first, count);
+    }
+    return sum;
+}""",
     "ahead": """int @ahead(const double *row, int size, int asked) {
     /* asks for 32 numbers more of the next round's row, behind this one; without a branch, which would stand in a loop */
     const int more = asked < size ? asked : size;

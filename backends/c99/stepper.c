@@ -19,7 +19,7 @@ typedef int64_t (*decide_function)(void *self, const void *const *draws, double 
 typedef int64_t (*observe_function)(void *self, const void *const *inputs, const void *const *draws);
 typedef int64_t (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
 
-enum { MOST_INPUTS = 64, MOST_AXES = 32 };
+enum { MOST_AXES = 32 };
 
 typedef struct {
     PyObject *name; /* interned */
@@ -67,11 +67,13 @@ typedef struct {
     int64_t spaced; /* the round whose decisions are in `space`; 0 where Python was at work since */
     int inputs, decisions;
     Form *forms; /* inputs, then decisions */
+    const void **entries; /* where those of a round lie, by form */
+    double *single;       /* numbers among them */
     double *space; /* the decisions, side by side */
     Py_ssize_t constraints, equalities;
     int draws;
-    Draw kinds[MOST_INPUTS];
-    const void *places[MOST_INPUTS]; /* of the random arrays */
+    Draw *kinds;
+    const void **places; /* of the random arrays */
     bitgen_t *bits;
 } Stepper;
 
@@ -142,33 +144,23 @@ static PyObject *feedback_violation(Feedback *w, void *closure) {
     return array;
 }
 
-/* A tuple of arrays and numbers of these forms. */
-static PyObject *tuple_of(const Form *forms, int count, const void *const *values) {
-    PyObject *all = PyTuple_New(count);
-    for (int k = 0; all && k < count; ++k) {
-        PyObject *one = array_of(forms + k, values[k]);
-        one = one ? PyArray_Return((PyArrayObject *)one) : NULL;
-        if (one) {
-            PyTuple_SET_ITEM(all, k, one);
-        } else {
-            Py_CLEAR(all);
-        }
-    }
-    return all;
+/* An array of this form, or a number where it has no axes. */
+static PyObject *value_of(const Form *form, const void *entries) {
+    PyObject *array = array_of(form, entries);
+    return array ? PyArray_Return((PyArrayObject *)array) : NULL;
 }
 
-/* A dict of all inputs by name. */
-static PyObject *data_of(const Stepper *s, const void *const *inputs) {
-    PyObject *all = PyDict_New(), *values = all ? tuple_of(s->forms, s->inputs, inputs) : NULL;
-    for (int k = 0; values && k < s->inputs; ++k) {
-        if (PyDict_SetItem(all, s->forms[k].name, PyTuple_GET_ITEM(values, k)) < 0) {
-            Py_CLEAR(values);
+/* A dict of all inputs by name, from their entries side by side in words of eight bytes. */
+static PyObject *data_of(const Stepper *s, const double *from) {
+    PyObject *all = PyDict_New();
+    for (int k = 0; all && k < s->inputs; ++k) {
+        PyObject *one = value_of(s->forms + k, from);
+        if (!one || PyDict_SetItem(all, s->forms[k].name, one) < 0) {
+            Py_CLEAR(all);
         }
+        Py_XDECREF(one);
+        from += size_of(s->forms + k);
     }
-    if (!values) {
-        Py_CLEAR(all);
-    }
-    Py_XDECREF(values);
     return all;
 }
 
@@ -179,13 +171,7 @@ static PyObject *feedback_values(Feedback *w, void *closure) {
         return NULL;
     }
     if (!w->data) {
-        const void *inputs[MOST_INPUTS];
-        const double *from = w->values + 1 + w->constraints + w->equalities;
-        for (int k = 0; k < w->of->inputs; ++k) {
-            inputs[k] = from;
-            from += size_of(w->of->forms + k);
-        }
-        w->data = data_of(w->of, inputs);
+        w->data = data_of(w->of, w->values + 1 + w->constraints + w->equalities);
     }
     return Py_XNewRef(w->data);
 }
@@ -431,8 +417,8 @@ static bool within(const Form *form, const void *value) {
 
 /* Whether the contexts of this round are taken, now or before: false where they are not plain, missing, or others than before. */
 static bool knows(Stepper *s, PyObject *const *args, PyObject *names) {
-    const void *inputs[MOST_INPUTS];
-    double numbers[MOST_INPUTS];
+    const void **inputs = s->entries;
+    double *numbers = s->single;
     if (s->context == Py_None) {
         return !names;
     }
@@ -523,9 +509,23 @@ static bool is_watched(int64_t round) {
     return round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
 }
 
+/* A tuple of arrays and numbers of these forms. */
+static PyObject *tuple_of(const Form *forms, int count, const void *const *entries) {
+    PyObject *all = PyTuple_New(count);
+    for (int k = 0; all && k < count; ++k) {
+        PyObject *one = value_of(forms + k, entries[k]);
+        if (one) {
+            PyTuple_SET_ITEM(all, k, one);
+        } else {
+            Py_CLEAR(all);
+        }
+    }
+    return all;
+}
+
 /* Let the learner look at itself after a round: -1 where Python raised. */
 static int look(Stepper *s, Feedback *w, const void *const *inputs) {
-    const void *decisions[MOST_INPUTS];
+    const void **decisions = s->entries + s->inputs;
     const double *from = s->space;
     for (int k = 0; k < s->decisions; ++k) {
         decisions[k] = from;
@@ -541,8 +541,8 @@ static int look(Stepper *s, Feedback *w, const void *const *inputs) {
 }
 
 static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    const void *inputs[MOST_INPUTS];
-    double numbers[MOST_INPUTS];
+    const void **inputs = s->entries;
+    double *numbers = s->single;
     const int64_t round = *s->round;
     if (s->busy || s->answered != round || at_horizon(s) || count || !revealed(s, args, names, inputs, numbers)) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
@@ -572,6 +572,10 @@ static void stepper_dealloc(Stepper *s) {
         Py_XDECREF(s->forms[k].names);
     }
     PyMem_Free(s->forms);
+    PyMem_Free((void *)s->entries);
+    PyMem_Free(s->single);
+    PyMem_Free(s->kinds);
+    PyMem_Free((void *)s->places);
     PyMem_Free(s->space);
     Py_XDECREF(s->memory);
     Py_XDECREF(s->context);
@@ -649,7 +653,14 @@ static int read_context(Stepper *s, PyObject *context) {
 /* Where the random arrays lie, from (size, normal) each. */
 static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *random) {
     double *next = PyArray_DATA((PyArrayObject *)numbers);
-    s->draws = (int)PyTuple_GET_SIZE(rows);
+    const size_t count = (size_t)PyTuple_GET_SIZE(rows);
+    s->kinds = PyMem_Calloc(count + 1, sizeof(Draw));
+    s->places = (const void **)PyMem_Calloc(count + 1, sizeof(void *));
+    if (!s->kinds || !s->places) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    s->draws = (int)count;
     for (int k = 0; k < s->draws; ++k) {
         int normal;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, k), "np", &s->kinds[k].size, &normal)) {
@@ -676,10 +687,6 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
                           &measure, &prepare, &PyTuple_Type, &inputs, &PyTuple_Type, &decisions, &horizon, &constraints, &equalities,
                           &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &PyType_Type, &named, &held, &context, &PyTuple_Type,
                           &left)) {
-        return NULL;
-    }
-    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS || PyTuple_GET_SIZE(draws) > MOST_INPUTS) {
-        PyErr_SetString(PyExc_ValueError, "too many inputs, decisions or random arrays");
         return NULL;
     }
     Stepper *s = (Stepper *)type->tp_alloc(type, 0);
@@ -709,6 +716,8 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->equalities = equalities;
     int rows = (int)(PyTuple_GET_SIZE(inputs) + PyTuple_GET_SIZE(decisions));
     s->forms = PyMem_Calloc((size_t)rows, sizeof(Form));
+    s->entries = (const void **)PyMem_Calloc((size_t)rows, sizeof(void *));
+    s->single = PyMem_Calloc((size_t)rows, sizeof(double));
     s->inputs = (int)PyTuple_GET_SIZE(inputs);
     s->decisions = (int)PyTuple_GET_SIZE(decisions);
     size_t size = 0; /* of decisions and inputs */
@@ -722,7 +731,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
         s->words += k < s->inputs ? size_of(s->forms + k) : 0;
     }
     s->space = PyMem_Malloc((size + 1) * sizeof(double));
-    if (!s->forms || !s->space) {
+    if (!s->forms || !s->entries || !s->single || !s->space) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }

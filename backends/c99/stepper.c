@@ -66,6 +66,7 @@ typedef struct {
     int held; /* the decisions lie in the struct until the round ends, where `measure` finds them */
     int64_t spaced; /* the round whose decisions are in `space`; 0 where Python was at work since */
     int inputs, decisions;
+    PyObject *rows; /* forms of inputs, as tuples of Python */
     Form *forms; /* inputs, then decisions */
     const void **entries; /* where those of a round lie, by form */
     double *single;       /* numbers among them */
@@ -81,7 +82,7 @@ typedef struct {
     PyObject_HEAD
     int64_t round;
     Py_ssize_t constraints, equalities;
-    Stepper *of;      /* the learner of a model with contexts or states, whose feedback has its data; else NULL */
+    PyObject *rows;   /* forms of the data that feedback of models with contexts or states has; else NULL */
     PyObject *data;   /* a dict of them, made when it is first asked for */
     double values[1]; /* the loss, values of g, values of h, and the data side by side in words of eight bytes */
 } Feedback;
@@ -107,6 +108,25 @@ static size_t size_of(const Form *form) {
         size *= (size_t)form->shape[k];
     }
     return size;
+}
+
+/* One form from (name, kind, shape, names). */
+static int read_form(Form *form, PyObject *row) {
+    PyObject *name, *shape, *names;
+    const char *kind;
+    if (!PyArg_ParseTuple(row, "UsO!O", &name, &kind, &PyTuple_Type, &shape, &names)) {
+        return -1;
+    }
+    form->names = Py_NewRef(names);
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    form->name = name;
+    form->type = kind[0] == 'd' ? NPY_DOUBLE : NPY_INT64;
+    form->axes = (int)PyTuple_GET_SIZE(shape);
+    for (int k = 0; k < form->axes; ++k) {
+        form->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    }
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Feedback: loss and constraint values of a round. */
@@ -150,28 +170,31 @@ static PyObject *value_of(const Form *form, const void *entries) {
     return array ? PyArray_Return((PyArrayObject *)array) : NULL;
 }
 
-/* A dict of all inputs by name, from their entries side by side in words of eight bytes. */
-static PyObject *data_of(const Stepper *s, const double *from) {
+/* A dict of inputs of these forms by name, from their entries side by side in words of eight bytes. */
+static PyObject *data_of(PyObject *rows, const double *from) {
     PyObject *all = PyDict_New();
-    for (int k = 0; all && k < s->inputs; ++k) {
-        PyObject *one = value_of(s->forms + k, from);
-        if (!one || PyDict_SetItem(all, s->forms[k].name, one) < 0) {
+    for (Py_ssize_t k = 0; all && k < PyTuple_GET_SIZE(rows); ++k) {
+        Form form = {0};
+        PyObject *one = read_form(&form, PyTuple_GET_ITEM(rows, k)) < 0 ? NULL : value_of(&form, from);
+        if (!one || PyDict_SetItem(all, form.name, one) < 0) {
             Py_CLEAR(all);
         }
         Py_XDECREF(one);
-        from += size_of(s->forms + k);
+        from += size_of(&form);
+        Py_XDECREF(form.name);
+        Py_XDECREF(form.names);
     }
     return all;
 }
 
 static PyObject *feedback_values(Feedback *w, void *closure) {
     (void)closure;
-    if (!w->of) {
+    if (!w->rows) {
         PyErr_SetString(PyExc_AttributeError, "values");
         return NULL;
     }
     if (!w->data) {
-        w->data = data_of(w->of, w->values + 1 + w->constraints + w->equalities);
+        w->data = data_of(w->rows, w->values + 1 + w->constraints + w->equalities);
     }
     return Py_XNewRef(w->data);
 }
@@ -208,7 +231,7 @@ static PyObject *feedback_reduce(Feedback *w, PyObject *ignored) {
         return NULL;
     }
     PyObject *g = feedback_constraints(w, NULL), *h = feedback_equalities(w, NULL);
-    PyObject *data = w->of ? feedback_values(w, NULL) : PyDict_New();
+    PyObject *data = w->rows ? feedback_values(w, NULL) : PyDict_New();
     return Py_BuildValue("(N(LN()(dNN)))", carried, (long long)w->round, data, w->values[0], g, h);
 }
 
@@ -218,7 +241,7 @@ static PyMethodDef feedback_methods[] = {
 };
 
 static void feedback_dealloc(Feedback *w) {
-    Py_XDECREF(w->of);
+    Py_XDECREF(w->rows);
     Py_XDECREF(w->data);
     PyObject_Free(w);
 }
@@ -236,7 +259,7 @@ static PyTypeObject FeedbackType = {
 };
 
 /* Feedback of this round; its loss and the values of its constraints are still to be written. */
-static Feedback *new_feedback(Stepper *s, const void *const *inputs) {
+static Feedback *new_feedback(const Stepper *s, const void *const *inputs) {
     const Py_ssize_t measured = 1 + s->constraints + s->equalities;
     Feedback *w = PyObject_Malloc(sizeof(Feedback) + ((size_t)measured + (s->tells ? s->words : 0)) * sizeof(double));
     if (!w) {
@@ -245,7 +268,7 @@ static Feedback *new_feedback(Stepper *s, const void *const *inputs) {
     }
     PyObject_Init((PyObject *)w, &FeedbackType);
     w->round = *s->round;
-    w->of = s->tells ? (Stepper *)Py_NewRef((PyObject *)s) : NULL;
+    w->rows = s->tells ? Py_NewRef(s->rows) : NULL;
     w->data = NULL;
     w->constraints = s->constraints;
     w->equalities = s->equalities;
@@ -582,6 +605,7 @@ static void stepper_dealloc(Stepper *s) {
     Py_XDECREF(s->numbers);
     Py_XDECREF(s->random);
     Py_XDECREF(s->named);
+    Py_XDECREF(s->rows);
     Py_XDECREF(s->slow_decide);
     Py_XDECREF(s->slow_observe);
     Py_XDECREF(s->look);
@@ -601,25 +625,6 @@ static int stepper_clear(Stepper *s) {
     Py_CLEAR(s->slow_observe);
     Py_CLEAR(s->look);
     return 0;
-}
-
-/* One form from (name, kind, shape, names). */
-static int read_form(Form *form, PyObject *row) {
-    PyObject *name, *shape, *names;
-    const char *kind;
-    if (!PyArg_ParseTuple(row, "UsO!O", &name, &kind, &PyTuple_Type, &shape, &names)) {
-        return -1;
-    }
-    form->names = Py_NewRef(names);
-    Py_INCREF(name);
-    PyUnicode_InternInPlace(&name);
-    form->name = name;
-    form->type = kind[0] == 'd' ? NPY_DOUBLE : NPY_INT64;
-    form->axes = (int)PyTuple_GET_SIZE(shape);
-    for (int k = 0; k < form->axes; ++k) {
-        form->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-    }
-    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Where contexts lie, from arrays (entries, lower, upper, struct before, flags of the inputs that are contexts); none from None. */
@@ -697,6 +702,7 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->numbers = Py_NewRef(numbers);
     s->random = Py_NewRef(random);
     s->named = (PyTypeObject *)Py_NewRef(named);
+    s->rows = Py_NewRef(inputs);
     if (read_draws(s, draws, numbers, random) < 0) {
         Py_DECREF(s);
         return NULL;

@@ -16,15 +16,12 @@ Array = np.ndarray[Any, Any]
 class NamedArray(np.ndarray[Any, Any]):
     """Array that also takes names in the place of numbers: `x["NYC"]`. What is computed from it is a plain array; so is `x.array`."""
 
-    axes: Axes
+    axes: Axes = ()
 
     def __new__(cls, array: Array, axes: Axes) -> NamedArray:
         named = np.asarray(array).view(cls)
         named.axes = axes
         return named
-
-    def __array_finalize__(self, other: Any) -> None:
-        self.axes = ()
 
     @property
     def array(self) -> Array:

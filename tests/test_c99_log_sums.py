@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from test_c99 import build, needs_compiler
+from test_c99 import build, contract, needs_compiler
 
+from oco.backends.c99.module import emit
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.loop_groups import FEWEST_LOGARITHMS
 from oco.compiler.ir.program import DType, Field, Program, Type
@@ -17,12 +18,12 @@ FLOAT = DType.FLOAT
 LENGTHS = (FEWEST_LOGARITHMS - 1, 100, 1103)
 
 
-def log_sum(n: int) -> Program:
-    """A program whose loss is the sum of the logarithms of n numbers."""
-    t = Tracer(f"logs{n}")
+def log_sum(n: int, least: float | None = None) -> Program:
+    """A program whose loss is the sum of the logarithms of n numbers, of none less than the least one."""
+    t = Tracer(f"logs{n}" if least is None else f"logs{n}_above")
 
     def measure(now, x, seen):
-        total = t.sum(t.log(seen["a"] * 1.0))
+        total = t.sum(t.log(seen["a"] * 1.0 if least is None else t.maximum(seen["a"], least)))
         return total, t.stack(total), t.stack(total)
 
     return trace_program(
@@ -72,3 +73,41 @@ def test_what_has_no_logarithm(losses, wrong: float, expected: float) -> None:
             a = np.full(n, 2.0)
             a[place] = wrong
             np.testing.assert_equal(loss(a), expected)
+
+
+LEAST = 0.125
+
+
+@pytest.fixture(scope="module")
+def above(tmp_path_factory: pytest.TempPathFactory):
+    natives = build([log_sum(n, LEAST) for n in LENGTHS], tmp_path_factory.mktemp("above"))
+    assert "sum_of_logs_above(" in natives[-1].source.code and "sum_of_logs_above(" not in natives[0].source.code
+    return {n: lambda a, native=native: native.measure(1, np.zeros(2), a)[0] for n, native in zip(LENGTHS, natives)}
+
+
+@needs_compiler
+@pytest.mark.parametrize("most", [1.0, 1e3, 1e12, 1e300])
+def test_numbers_that_are_known_not_to_be_small_have_a_rounding_each(above, most: float) -> None:
+    """Products of more and of less than the largest number of double."""
+    rng = np.random.default_rng(2)
+    for n, loss in above.items():
+        a = LEAST * (most / LEAST) ** rng.uniform(0, 1, n)
+        exact = math.fsum(map(math.log, a))
+        assert abs(loss(a) - exact) <= 2.0**-52 * (n + np.abs(np.log(a)).sum()), n
+        assert loss(np.full(n, LEAST)) == pytest.approx(n * math.log(LEAST), rel=1e-13)
+
+
+@needs_compiler
+@pytest.mark.parametrize("wrong", [np.inf, np.nan])
+def test_infinite_numbers_and_none_among_them(above, wrong: float) -> None:
+    for n, loss in above.items():
+        for place in (0, n // 2, n - 1):
+            a = np.full(n, 2.0)
+            a[place] = wrong
+            np.testing.assert_equal(loss(a), wrong)
+
+
+def test_where_numbers_may_be_small_their_bits_are_taken_apart() -> None:
+    program = log_sum(100, 0.124)
+    source = emit(program, contract(program))
+    assert "sum_of_logs(" in source.code and "sum_of_logs_above(" not in source.code

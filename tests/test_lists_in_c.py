@@ -76,3 +76,15 @@ def test_wrong_lists_get_the_errors_of_arrays(plan: Plan, wrong: dict[str, Any],
 def test_lists_that_python_alone_reads_mean_the_same(plan: Plan) -> None:
     others = ROW | {"A": [np.array([0.5, -0.25, 1.0]), [0.0, 0.125, True]], "k": np.array([1.0, 0.0, 5.0])}
     assert observed(plan, others)[0] == observed(plan, ROW)[0]
+
+
+@needs_compiler
+def test_a_model_has_as_many_streams_as_it_likes() -> None:
+    streams = [f"a{k}" for k in range(70)]
+    lines = [f"stream {name} in [-1, 1]" for name in streams]
+    text = "\n".join(
+        ["model many", "horizon T = 20", "decision x in box(-1, 1)", *lines, f"minimize x * ({' + '.join(streams)})"]
+    )
+    plan, row = oco.compile(oco.parse(text), algorithm="ogd"), dict(zip(streams, np.linspace(-1, 0.5, 70)))
+    (loss, decided), (expected, following) = observed(plan, row), observed(plan, row, "numpy")
+    assert loss == pytest.approx(expected, abs=1e-14) and decided == pytest.approx(following, rel=1e-12)

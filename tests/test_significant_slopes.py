@@ -173,3 +173,36 @@ def test_targets_agree_where_what_is_left_is_worth_what_it_costs():
         np.testing.assert_allclose(*decided, rtol=0, atol=1e-9)
         for side in sides:
             side.observe(p=p, s=s)
+
+
+MET = """
+model met
+horizon T = 60
+decision x[5] in {domain}
+stream a[5] in [-1, 1]
+minimize {loss}
+subject to
+    met: {row} each round
+"""
+MET_AS_EQUALITIES = {
+    "sinha-vaze": ("simplex", "a @ x", (1, 1, 1, 1, 1), 1),
+    "scofw-tvc": ("box(-1, 1)", "sum_squares(x - a)", (0.1, 0.2, 0.3, -0.6, 0), 0),
+}
+
+
+@pytest.mark.parametrize("algorithm", MET_AS_EQUALITIES)
+def test_a_constraint_that_is_met_as_an_equality_does_not_hang_on_the_order_of_its_terms(algorithm):
+    """Decisions on a simplex sum to 1, and those at a corner have 0.1 + 0.2 + 0.3 - 0.6 = 0: in another order rounding has another sign."""
+    domain, loss, factors, limit = MET_AS_EQUALITIES[algorithm]
+    a, order = np.clip(np.random.default_rng(0).normal(0.3, 0.4, (60, 5)), -1, 1), np.array([3, 0, 2, 1, 4])
+
+    def decisions(places):
+        row = " + ".join(f"({factors[k]}) * x[{n}]" for n, k in enumerate(places))
+        text = MET.format(domain=domain, loss=loss, row=f"{row} <= {limit}")
+        learner = oco.compile(oco.parse(text), algorithm).learner(backend="numpy")
+        for now in a[:, places]:
+            yield learner.decide()
+            learner.observe(a=now)
+
+    found, moved = (np.array([*decisions(places)]) for places in (np.arange(5), order))
+    np.testing.assert_allclose(found[:, order], moved, rtol=0, atol=1e-9)

@@ -13,7 +13,7 @@ from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import rows_ahead, together
 from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
-from oco.backends.c99.writer import Signature, Writer, comment, in_rows
+from oco.backends.c99.writer import Least, Signature, Writer, comment, in_rows, unknown
 from oco.compiler.ir.fusion import given_up, picked_rows, stored
 from oco.compiler.ir.in_place import replaced_in_place
 from oco.compiler.ir.loop_groups import groups, taken_over
@@ -32,6 +32,7 @@ def function_lines(
     unwritten: frozenset[str] = frozenset(),
     arithmetic: Arithmetic = EXACT,
     inputs: Collection[str] = (),
+    least: Least = unknown,
 ) -> tuple[list[str], Signature]:
     """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
@@ -42,8 +43,10 @@ def function_lines(
     unwritten   results of branches that stay as they are on the other side (`Changes`)
     arithmetic  of the source
     inputs      parameters that are rows of data, round after round in memory
+    least       of a value, a number that none of its entries is below; None where none is known
     """
     body = _Body(function, name, constants, signatures, mixed, unwritten, arithmetic)
+    body.w.least = least
     body.w.rows = rows_ahead(p for p in function.body.params if p.name in inputs)
     body.write()
     return body.text(), body.signature

@@ -19,6 +19,7 @@ from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
 from oco.backends.learner import Learner
+from oco.backends.named import NamedArray
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.turns import OfRound
 from oco.compiler.ir.program import ROUND, DType
@@ -58,14 +59,16 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        alone = program.factored or self.contract.axes or program.numbered_by != ROUND
+        alone = program.factored or program.numbered_by != ROUND
         if quick is None or program.measure is None or alone:
             return
         addresses = [self._address(name) for name in ("decide", "observe", "measure")]
         addresses.append(0 if program.prepare is None else self._address("prepare"))
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
-        inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
-        decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
+        axes = {name: given for name, given in self.contract.axes.items() if given}
+        names = {name: tuple(None if a is None else a.names for a in given) for name, given in axes.items()}
+        inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape, names.get(f.name)) for f in program.feedback)
+        decisions = tuple((f.name, "d", f.type.shape, axes.get(f.name)) for f in program.decision)
         counts = [math.prod(r.type.shape) for r in program.measure.body.results[1:]]
         words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.watch_round, self)
         draws = tuple(
@@ -83,7 +86,7 @@ class NativeLearner(Learner):
         own = {name: self._views[self._places[field]] for name, field in program.previous}
         left = tuple(own.get(f.name) for f in program.feedback)
         rows = inputs, decisions, horizon, *counts, draws
-        self._quick = quick(self._memory, *words, *addresses, *rows, *random, held, context, left)
+        self._quick = quick(self._memory, *words, *addresses, *rows, *random, NamedArray, held, context, left)
         if self.contexts.awaited:
             decisive, fields = program.prepare is not None, self._parts(before)
             self.contexts = NativeContexts(program.known, decisive, entries, fields, self._quick)

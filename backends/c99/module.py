@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from textwrap import wrap
 
 from oco.backends.c99 import library
@@ -29,6 +29,7 @@ from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.round_work import work_of
 from oco.compiler.ir.flat_totals import flatten_totals
 from oco.compiler.ir.lanes import LANE
+from oco.compiler.ir.lower_bounds import LowerBounds
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import divide_less, lower
@@ -181,13 +182,15 @@ def rule(
     entries = [f for f in own if f is not None]
     unwritten = {c.function.name: c.unwritten for c in changes}
     lines: list[str] = []
-    inputs = _inputs(program)
+    inputs, bounds = _inputs(program), LowerBounds(program)
     for function in (*program.functions, *entries):
         called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
         wide = mixed or any(is_vector(p.type) for p in function.body.params)
         left = unwritten.get(function.name, frozenset()) if function in entries else frozenset()
         rows = inputs if function in (c.function for c in changes) else ()
-        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left, arithmetic, rows)
+        least = partial(bounds.least, function.name)
+        given = constants, signatures, wide, left, arithmetic, rows, least
+        written = function_lines(function, f"{prefix}_{called}", *given)
         text, signatures[function.name] = written
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures, arithmetic)

@@ -36,6 +36,13 @@ WORDS: Mapping[str, str] = {
     "double": "float",
     WIDE: "double",
 }
+_SUM_OF_LOGS = """float @{name}(const float *x, int n) {{
+    float sum = 0;
+    for (int i = 0; i < n; ++i) {{
+        sum += logf(x[i]);
+    }}
+    return sum;
+}}"""
 HELPERS: Mapping[str, str] = {
     "exp": "float @exp(float x) { return expf(x); }",
     "log": "float @log(float x) { return logf(x); }",
@@ -48,13 +55,7 @@ HELPERS: Mapping[str, str] = {
     }
     return wrong >= 0;
 }""",
-    "sum_of_logs": """float @sum_of_logs(const float *x, int n) {
-    float sum = 0;
-    for (int i = 0; i < n; ++i) {
-        sum += logf(x[i]);
-    }
-    return sum;
-}""",
+    **{name: _SUM_OF_LOGS.format(name=name) for name in ("sum_of_logs", "sum_of_logs_above")},
 }
 """Functions of the library that take numbers apart by their bits, as those of libm."""
 _TOKEN = re.compile(

@@ -190,7 +190,9 @@ def sum_of_logs(w: Writer, e: Equation) -> None:
     (logs,), out = e.args, e.outs[0]
     assert isinstance(logs, Var)
     x = w.entries.made_by[logs.name].args[0]
-    w.line(f"const double {out.name} = @sum_of_logs({w.memory(x)}, {math.prod(x.type.shape)});")
+    least = w.least(x)
+    helper = "@sum_of_logs_above" if least is not None and least >= 1 / 8 else "@sum_of_logs"
+    w.line(f"const double {out.name} = {helper}({w.memory(x)}, {math.prod(x.type.shape)});")
     w.entries.places[out.name] = out.name
 
 

@@ -19,17 +19,18 @@ typedef int64_t (*decide_function)(void *self, const void *const *draws, double 
 typedef int64_t (*observe_function)(void *self, const void *const *inputs, const void *const *draws);
 typedef int64_t (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
 
-enum { MOST_INPUTS = 64, MOST_AXES = 32 };
+enum { MOST_AXES = 32 };
 
 typedef struct {
     PyObject *name; /* interned */
     int type;       /* NPY_DOUBLE or NPY_INT64 */
     int axes;
     npy_intp shape[MOST_AXES];
-    double *copy; /* of an input: where the entries of lists go, in words of eight bytes */
+    double *copy; /* of an input: where the entries of lists and dicts go, in words of eight bytes */
     double *kept; /* of a context: its entries in this round, in words of eight bytes; NULL of other inputs */
     const double *lower, *upper; /* of a context: bounds of its entries */
     const void *left; /* of what rounds before left to this one: where it lies in the struct; NULL of data */
+    PyObject *names; /* of an input: by axis a tuple of its entries' names, or None; of a decision: the axes of its NamedArray; or None */
 } Form;
 
 typedef struct {
@@ -42,6 +43,7 @@ typedef struct {
     PyObject *memory;   /* an array of bytes that holds the learner's struct */
     PyObject *numbers;  /* an array of the random arrays of a round, side by side */
     PyObject *random;   /* the learner's generator of bits */
+    PyTypeObject *named; /* NamedArray of Python */
     PyObject *slow_decide, *slow_observe; /* the same in Python */
     PyObject *look; /* what the learner sees of itself: watch_round(feedback, decisions, inputs) */
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
@@ -53,6 +55,7 @@ typedef struct {
     int64_t known;    /* the round whose contexts were taken */
     int contexts;     /* inputs that are contexts */
     bool tells;       /* feedback has the data of its round */
+    size_t words;     /* entries of all inputs */
     void *before;
     size_t size;      /* bytes of the struct that are its state */
     prepare_function prepare; /* NULL where contexts change nothing of the state */
@@ -61,13 +64,17 @@ typedef struct {
     observe_function observe;
     measure_function measure;
     int held; /* the decisions lie in the struct until the round ends, where `measure` finds them */
+    int64_t spaced; /* the round whose decisions are in `space`; 0 where Python was at work since */
     int inputs, decisions;
+    PyObject *rows; /* forms of inputs, as tuples of Python */
     Form *forms; /* inputs, then decisions */
+    const void **entries; /* where those of a round lie, by form */
+    double *single;       /* numbers among them */
     double *space; /* the decisions, side by side */
     Py_ssize_t constraints, equalities;
     int draws;
-    Draw kinds[MOST_INPUTS];
-    const void *places[MOST_INPUTS]; /* of the random arrays */
+    Draw *kinds;
+    const void **places; /* of the random arrays */
     bitgen_t *bits;
 } Stepper;
 
@@ -75,8 +82,9 @@ typedef struct {
     PyObject_HEAD
     int64_t round;
     Py_ssize_t constraints, equalities;
-    PyObject *data;   /* a dict of what the round revealed, of models with contexts or states; else NULL */
-    double values[1]; /* the loss, values of g, values of h */
+    PyObject *rows;   /* forms of the data that feedback of models with contexts or states has; else NULL */
+    PyObject *data;   /* a dict of them, made when it is first asked for */
+    double values[1]; /* the loss, values of g, values of h, and the data side by side in words of eight bytes */
 } Feedback;
 
 static PyTypeObject FeedbackType;
@@ -100,6 +108,25 @@ static size_t size_of(const Form *form) {
         size *= (size_t)form->shape[k];
     }
     return size;
+}
+
+/* One form from (name, kind, shape, names). */
+static int read_form(Form *form, PyObject *row) {
+    PyObject *name, *shape, *names;
+    const char *kind;
+    if (!PyArg_ParseTuple(row, "UsO!O", &name, &kind, &PyTuple_Type, &shape, &names)) {
+        return -1;
+    }
+    form->names = Py_NewRef(names);
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    form->name = name;
+    form->type = kind[0] == 'd' ? NPY_DOUBLE : NPY_INT64;
+    form->axes = (int)PyTuple_GET_SIZE(shape);
+    for (int k = 0; k < form->axes; ++k) {
+        form->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    }
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Feedback: loss and constraint values of a round. */
@@ -137,13 +164,39 @@ static PyObject *feedback_violation(Feedback *w, void *closure) {
     return array;
 }
 
+/* An array of this form, or a number where it has no axes. */
+static PyObject *value_of(const Form *form, const void *entries) {
+    PyObject *array = array_of(form, entries);
+    return array ? PyArray_Return((PyArrayObject *)array) : NULL;
+}
+
+/* A dict of inputs of these forms by name, from their entries side by side in words of eight bytes. */
+static PyObject *data_of(PyObject *rows, const double *from) {
+    PyObject *all = PyDict_New();
+    for (Py_ssize_t k = 0; all && k < PyTuple_GET_SIZE(rows); ++k) {
+        Form form = {0};
+        PyObject *one = read_form(&form, PyTuple_GET_ITEM(rows, k)) < 0 ? NULL : value_of(&form, from);
+        if (!one || PyDict_SetItem(all, form.name, one) < 0) {
+            Py_CLEAR(all);
+        }
+        Py_XDECREF(one);
+        from += size_of(&form);
+        Py_XDECREF(form.name);
+        Py_XDECREF(form.names);
+    }
+    return all;
+}
+
 static PyObject *feedback_values(Feedback *w, void *closure) {
     (void)closure;
-    if (!w->data) {
+    if (!w->rows) {
         PyErr_SetString(PyExc_AttributeError, "values");
         return NULL;
     }
-    return Py_NewRef(w->data);
+    if (!w->data) {
+        w->data = data_of(w->rows, w->values + 1 + w->constraints + w->equalities);
+    }
+    return Py_XNewRef(w->data);
 }
 
 static PyGetSetDef feedback_members[] = {
@@ -178,7 +231,7 @@ static PyObject *feedback_reduce(Feedback *w, PyObject *ignored) {
         return NULL;
     }
     PyObject *g = feedback_constraints(w, NULL), *h = feedback_equalities(w, NULL);
-    PyObject *data = w->data ? Py_NewRef(w->data) : PyDict_New();
+    PyObject *data = w->rows ? feedback_values(w, NULL) : PyDict_New();
     return Py_BuildValue("(N(LN()(dNN)))", carried, (long long)w->round, data, w->values[0], g, h);
 }
 
@@ -188,6 +241,7 @@ static PyMethodDef feedback_methods[] = {
 };
 
 static void feedback_dealloc(Feedback *w) {
+    Py_XDECREF(w->rows);
     Py_XDECREF(w->data);
     PyObject_Free(w);
 }
@@ -204,18 +258,26 @@ static PyTypeObject FeedbackType = {
     .tp_repr = (reprfunc)feedback_repr,
 };
 
-static Feedback *new_feedback(const Stepper *s) {
-    size_t extra = (size_t)(s->constraints + s->equalities) * sizeof(double);
-    Feedback *w = PyObject_Malloc(sizeof(Feedback) + extra);
+/* Feedback of this round; its loss and the values of its constraints are still to be written. */
+static Feedback *new_feedback(const Stepper *s, const void *const *inputs) {
+    const Py_ssize_t measured = 1 + s->constraints + s->equalities;
+    Feedback *w = PyObject_Malloc(sizeof(Feedback) + ((size_t)measured + (s->tells ? s->words : 0)) * sizeof(double));
     if (!w) {
         PyErr_NoMemory();
         return NULL;
     }
     PyObject_Init((PyObject *)w, &FeedbackType);
     w->round = *s->round;
+    w->rows = s->tells ? Py_NewRef(s->rows) : NULL;
     w->data = NULL;
     w->constraints = s->constraints;
     w->equalities = s->equalities;
+    double *to = w->values + measured;
+    for (int k = 0; s->tells && k < s->inputs; ++k) {
+        const size_t size = size_of(s->forms + k);
+        memcpy(to, inputs[k], size * sizeof(double));
+        to += size;
+    }
     return w;
 }
 
@@ -263,17 +325,24 @@ static bool put_number(int type, PyObject *value, double *number) {
     return true;
 }
 
-/* The numbers of nested lists of a form's shape from an axis on, side by side: the place behind them, NULL where they are no such lists. */
-static double *put_lists(const Form *form, int axis, PyObject *value, double *to) {
-    if (!(PyList_CheckExact(value) || PyTuple_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != form->shape[axis]) {
+/* The numbers of nested lists of a form's shape from an axis on, or of dicts by the names of an axis that hold them, side by side: the place
+ * behind them, NULL where they are no such lists and dicts. */
+static double *put_nested(const Form *form, int axis, PyObject *axes, PyObject *value, double *to) {
+    const bool list = PyList_CheckExact(value) || PyTuple_CheckExact(value);
+    PyObject *names = axes == Py_None ? Py_None : PyTuple_GET_ITEM(axes, axis);
+    if (list ? PySequence_Fast_GET_SIZE(value) != form->shape[axis]
+             : names == Py_None || !PyDict_CheckExact(value) || PyDict_GET_SIZE(value) != form->shape[axis]) {
         return NULL;
     }
-    PyObject **items = PySequence_Fast_ITEMS(value);
     for (npy_intp k = 0; to && k < form->shape[axis]; ++k) {
+        PyObject *item = list ? PySequence_Fast_GET_ITEM(value, k) : PyDict_GetItem(value, PyTuple_GET_ITEM(names, k));
+        if (!item) {
+            return NULL;
+        }
         if (axis + 1 < form->axes) {
-            to = put_lists(form, axis + 1, items[k], to);
+            to = put_nested(form, axis + 1, list ? Py_None : axes, item, to); /* lists hold no dicts */
         } else {
-            to = put_number(form->type, items[k], to) ? to + 1 : NULL;
+            to = put_number(form->type, item, to) ? to + 1 : NULL;
         }
     }
     return to;
@@ -295,7 +364,7 @@ static const void *plain(const Form *form, PyObject *value, double *number) {
         return PyArray_DATA(array);
     }
     if (form->axes > 0) {
-        return put_lists(form, 0, value, form->copy) ? form->copy : NULL;
+        return put_nested(form, 0, form->names, value, form->copy) ? form->copy : NULL;
     }
     if (form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
         *(int64_t *)(void *)number = PyArrayScalar_VAL(value, Int64);
@@ -371,8 +440,8 @@ static bool within(const Form *form, const void *value) {
 
 /* Whether the contexts of this round are taken, now or before: false where they are not plain, missing, or others than before. */
 static bool knows(Stepper *s, PyObject *const *args, PyObject *names) {
-    const void *inputs[MOST_INPUTS];
-    double numbers[MOST_INPUTS];
+    const void **inputs = s->entries;
+    double *numbers = s->single;
     if (s->context == Py_None) {
         return !names;
     }
@@ -405,15 +474,28 @@ static bool knows(Stepper *s, PyObject *const *args, PyObject *names) {
     return true;
 }
 
+/* New array for a decision, whose entries have names where the model gives them. */
+static PyObject *decision_of(const Stepper *s, const Form *form) {
+    if (form->names == Py_None) {
+        return PyArray_SimpleNew(form->axes, form->shape, form->type);
+    }
+    PyObject *array = PyArray_New(s->named, form->axes, form->shape, form->type, NULL, NULL, 0, 0, NULL);
+    if (array && PyObject_SetAttrString(array, "axes", form->names) < 0) {
+        Py_CLEAR(array);
+    }
+    return array;
+}
+
 static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t given, PyObject *names) {
     const Form *forms = s->forms + s->inputs;
     const int64_t known = s->known;
     const bool usual = !given && !s->busy && !at_horizon(s) && knows(s, args, names), alone = usual && s->decisions == 1;
-    PyObject *only = alone ? PyArray_SimpleNew(forms->axes, forms->shape, forms->type) : NULL; /* written where it goes */
+    PyObject *only = alone ? decision_of(s, forms) : NULL;
     if (alone && !only) {
         return NULL;
     }
-    if (!usual || s->decide(s->self, drawn(s), only ? PyArray_DATA((PyArrayObject *)only) : s->space) != 0) {
+    double *to = only && s->held ? PyArray_DATA((PyArrayObject *)only) : s->space; /* what `observe` does not need is written where it goes */
+    if (!usual || s->decide(s->self, drawn(s), to) != 0) {
         Py_XDECREF(only);
         if (usual && s->known != known) { /* contexts of a decision that failed are not taken */
             memcpy(s->self, s->before, s->size);
@@ -422,13 +504,20 @@ static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t gi
         return PyObject_Vectorcall(s->slow_decide, args, given, names); /* which says what is wrong with arguments */
     }
     s->answered = *s->round;
+    s->spaced = s->held ? 0 : s->answered;
     if (only) {
+        if (!s->held) {
+            memcpy(PyArray_DATA((PyArrayObject *)only), s->space, size_of(forms) * sizeof(double));
+        }
         return only;
     }
     PyObject *all = PyDict_New();
     const double *from = s->space;
     for (int k = 0; all && k < s->decisions; ++k) {
-        PyObject *one = array_of(forms + k, from);
+        PyObject *one = decision_of(s, forms + k);
+        if (one) {
+            memcpy(PyArray_DATA((PyArrayObject *)one), from, size_of(forms + k) * sizeof(double));
+        }
         if (!one || PyDict_SetItem(all, forms[k].name, one) < 0) {
             Py_CLEAR(all);
         }
@@ -444,11 +533,10 @@ static bool is_watched(int64_t round) {
 }
 
 /* A tuple of arrays and numbers of these forms. */
-static PyObject *tuple_of(const Form *forms, int count, const void *const *values) {
+static PyObject *tuple_of(const Form *forms, int count, const void *const *entries) {
     PyObject *all = PyTuple_New(count);
     for (int k = 0; all && k < count; ++k) {
-        PyObject *one = array_of(forms + k, values[k]);
-        one = one ? PyArray_Return((PyArrayObject *)one) : NULL;
+        PyObject *one = value_of(forms + k, entries[k]);
         if (one) {
             PyTuple_SET_ITEM(all, k, one);
         } else {
@@ -458,24 +546,9 @@ static PyObject *tuple_of(const Form *forms, int count, const void *const *value
     return all;
 }
 
-/* A dict of all inputs by name. */
-static PyObject *data_of(const Stepper *s, const void *const *inputs) {
-    PyObject *all = PyDict_New(), *values = all ? tuple_of(s->forms, s->inputs, inputs) : NULL;
-    for (int k = 0; values && k < s->inputs; ++k) {
-        if (PyDict_SetItem(all, s->forms[k].name, PyTuple_GET_ITEM(values, k)) < 0) {
-            Py_CLEAR(values);
-        }
-    }
-    if (!values) {
-        Py_CLEAR(all);
-    }
-    Py_XDECREF(values);
-    return all;
-}
-
 /* Let the learner look at itself after a round: -1 where Python raised. */
 static int look(Stepper *s, Feedback *w, const void *const *inputs) {
-    const void *decisions[MOST_INPUTS];
+    const void **decisions = s->entries + s->inputs;
     const double *from = s->space;
     for (int k = 0; k < s->decisions; ++k) {
         decisions[k] = from;
@@ -491,17 +564,17 @@ static int look(Stepper *s, Feedback *w, const void *const *inputs) {
 }
 
 static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    const void *inputs[MOST_INPUTS];
-    double numbers[MOST_INPUTS];
+    const void **inputs = s->entries;
+    double *numbers = s->single;
     const int64_t round = *s->round;
     if (s->busy || s->answered != round || at_horizon(s) || count || !revealed(s, args, names, inputs, numbers)) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     const void *const *draws = drawn(s);
-    if ((!s->held || is_watched(round)) && s->decide(s->self, draws, s->space) != 0) {
+    if ((s->held ? is_watched(round) : s->spaced != round) && s->decide(s->self, draws, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
-    Feedback *w = new_feedback(s);
+    Feedback *w = new_feedback(s, inputs);
     if (!w) {
         return NULL;
     }
@@ -509,9 +582,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
-    if (s->tells && !(w->data = data_of(s, inputs))) {
-        Py_CLEAR(w);
-    } else if (is_watched(round) && look(s, w, inputs) < 0) {
+    if (is_watched(round) && look(s, w, inputs) < 0) {
         Py_CLEAR(w);
     }
     return (PyObject *)w;
@@ -521,13 +592,20 @@ static void stepper_dealloc(Stepper *s) {
     PyObject_GC_UnTrack(s);
     for (int k = 0; s->forms && k < s->inputs + s->decisions; ++k) {
         Py_XDECREF(s->forms[k].name);
+        Py_XDECREF(s->forms[k].names);
     }
     PyMem_Free(s->forms);
+    PyMem_Free((void *)s->entries);
+    PyMem_Free(s->single);
+    PyMem_Free(s->kinds);
+    PyMem_Free((void *)s->places);
     PyMem_Free(s->space);
     Py_XDECREF(s->memory);
     Py_XDECREF(s->context);
     Py_XDECREF(s->numbers);
     Py_XDECREF(s->random);
+    Py_XDECREF(s->named);
+    Py_XDECREF(s->rows);
     Py_XDECREF(s->slow_decide);
     Py_XDECREF(s->slow_observe);
     Py_XDECREF(s->look);
@@ -547,24 +625,6 @@ static int stepper_clear(Stepper *s) {
     Py_CLEAR(s->slow_observe);
     Py_CLEAR(s->look);
     return 0;
-}
-
-/* One form from (name, kind, shape). */
-static int read_form(Form *form, PyObject *row) {
-    PyObject *name, *shape;
-    const char *kind;
-    if (!PyArg_ParseTuple(row, "UsO!", &name, &kind, &PyTuple_Type, &shape)) {
-        return -1;
-    }
-    Py_INCREF(name);
-    PyUnicode_InternInPlace(&name);
-    form->name = name;
-    form->type = kind[0] == 'd' ? NPY_DOUBLE : NPY_INT64;
-    form->axes = (int)PyTuple_GET_SIZE(shape);
-    for (int k = 0; k < form->axes; ++k) {
-        form->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
-    }
-    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Where contexts lie, from arrays (entries, lower, upper, struct before, flags of the inputs that are contexts); none from None. */
@@ -598,7 +658,14 @@ static int read_context(Stepper *s, PyObject *context) {
 /* Where the random arrays lie, from (size, normal) each. */
 static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *random) {
     double *next = PyArray_DATA((PyArrayObject *)numbers);
-    s->draws = (int)PyTuple_GET_SIZE(rows);
+    const size_t count = (size_t)PyTuple_GET_SIZE(rows);
+    s->kinds = PyMem_Calloc(count + 1, sizeof(Draw));
+    s->places = (const void **)PyMem_Calloc(count + 1, sizeof(void *));
+    if (!s->kinds || !s->places) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    s->draws = (int)count;
     for (int k = 0; k < s->draws; ++k) {
         int normal;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, k), "np", &s->kinds[k].size, &normal)) {
@@ -616,17 +683,15 @@ static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *r
 
 static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
     (void)options;
-    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions, *draws, *numbers, *random, *context, *left;
+    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions, *draws, *numbers, *random, *named, *context, *left;
     unsigned long long decide, observe, measure, prepare;
     long long horizon;
     Py_ssize_t constraints, equalities;
     int held;
-    if (!PyArg_ParseTuple(args, "O!OOOKKKKO!O!LnnO!O!OpOO!", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &prepare, &PyTuple_Type, &inputs,
-                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &held, &context, &PyTuple_Type, &left)) {
-        return NULL;
-    }
-    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS || PyTuple_GET_SIZE(draws) > MOST_INPUTS) {
-        PyErr_SetString(PyExc_ValueError, "too many inputs, decisions or random arrays");
+    if (!PyArg_ParseTuple(args, "O!OOOKKKKO!O!LnnO!O!OO!pOO!", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe,
+                          &measure, &prepare, &PyTuple_Type, &inputs, &PyTuple_Type, &decisions, &horizon, &constraints, &equalities,
+                          &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random, &PyType_Type, &named, &held, &context, &PyTuple_Type,
+                          &left)) {
         return NULL;
     }
     Stepper *s = (Stepper *)type->tp_alloc(type, 0);
@@ -636,6 +701,8 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->memory = Py_NewRef(memory);
     s->numbers = Py_NewRef(numbers);
     s->random = Py_NewRef(random);
+    s->named = (PyTypeObject *)Py_NewRef(named);
+    s->rows = Py_NewRef(inputs);
     if (read_draws(s, draws, numbers, random) < 0) {
         Py_DECREF(s);
         return NULL;
@@ -655,6 +722,8 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->equalities = equalities;
     int rows = (int)(PyTuple_GET_SIZE(inputs) + PyTuple_GET_SIZE(decisions));
     s->forms = PyMem_Calloc((size_t)rows, sizeof(Form));
+    s->entries = (const void **)PyMem_Calloc((size_t)rows, sizeof(void *));
+    s->single = PyMem_Calloc((size_t)rows, sizeof(double));
     s->inputs = (int)PyTuple_GET_SIZE(inputs);
     s->decisions = (int)PyTuple_GET_SIZE(decisions);
     size_t size = 0; /* of decisions and inputs */
@@ -665,9 +734,10 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
             return NULL;
         }
         size += size_of(s->forms + k);
+        s->words += k < s->inputs ? size_of(s->forms + k) : 0;
     }
     s->space = PyMem_Malloc((size + 1) * sizeof(double));
-    if (!s->forms || !s->space) {
+    if (!s->forms || !s->entries || !s->single || !s->space) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
@@ -696,8 +766,29 @@ static PyMethodDef stepper_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyObject *stepper_busy(Stepper *s, void *closure) {
+    (void)closure;
+    return PyBool_FromLong(s->busy);
+}
+
+/* Who sets it may change the state, so that what was decided is worked out anew. */
+static int stepper_set_busy(Stepper *s, PyObject *value, void *closure) {
+    (void)closure;
+    const int busy = value ? PyObject_IsTrue(value) : 0;
+    if (busy < 0) {
+        return -1;
+    }
+    s->busy = (char)busy;
+    s->spaced = 0;
+    return 0;
+}
+
+static PyGetSetDef stepper_getters[] = {
+    {"busy", (getter)stepper_busy, (setter)stepper_set_busy, "Whether every call goes through Python.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyMemberDef stepper_members[] = {
-    {"busy", T_BOOL, offsetof(Stepper, busy), 0, "Whether every call goes through Python."},
     {"answered", T_LONGLONG, offsetof(Stepper, answered), 0, "The last round that was decided."},
     {"drawn", T_LONGLONG, offsetof(Stepper, drawn), 0, "The round whose random arrays are drawn."},
     {"known", T_LONGLONG, offsetof(Stepper, known), 0, "The round whose contexts were taken."},
@@ -715,6 +806,7 @@ static PyTypeObject StepperType = {
     .tp_clear = (inquiry)stepper_clear,
     .tp_methods = stepper_methods,
     .tp_members = stepper_members,
+    .tp_getset = stepper_getters,
 };
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "oco_stepper", NULL, -1, NULL, NULL, NULL, NULL, NULL};

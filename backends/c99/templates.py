@@ -194,9 +194,9 @@ HELPERS: dict[str, str] = {
     const double y = x < -746.0 ? 0.0 : p * s * t;
     return x > 710.0 ? INFINITY : y;
 }""",
-    "log": """double @log(double x) {
-    /* log x = k log 2 + log(1 + f) with 1 + f between sqrt(1/2) and sqrt(2); the latter by a polynomial in f / (2 + f) */
-    const double y = x < 0x1p-1022 ? x * 0x1p54 : x, shift = x < 0x1p-1022 ? 54.0 : 0.0;
+    "log_scaled": """double @log_scaled(double y, double shift) {
+    /* log y - shift log 2 of a positive y that is no less than 2^-1022: y = 2^k (1 + f) with 1 + f between sqrt(1/2) and sqrt(2), and
+       log(1 + f) by a polynomial in f / (2 + f) */
     uint64_t u, e;
     memcpy(&u, &y, sizeof u);
     e = (u - 0x3fe6a09e667f3bcdu + 0x3ff0000000000000u) >> 52;
@@ -214,7 +214,11 @@ HELPERS: dict[str, str] = {
     q = @fma(q, z, 0x1.2492492df14bfp-2);
     q = @fma(q, z, 0x1.99999999952e2p-2);
     q = @fma(q, z, 0x1.5555555555558p-1);
-    const double found = k * 0x1.62e42fefap-1 - ((h - @fma(s, @fma(q, z, h), k * 0x1.cf79abc9e3b3ap-40)) - f);
+    return k * 0x1.62e42fefap-1 - ((h - @fma(s, @fma(q, z, h), k * 0x1.cf79abc9e3b3ap-40)) - f);
+}""",
+    "log": """double @log(double x) {
+    const double y = x < 0x1p-1022 ? x * 0x1p54 : x, shift = x < 0x1p-1022 ? 54.0 : 0.0;
+    const double found = @log_scaled(y, shift);
     return x > 0 ? (x <= DBL_MAX ? found : x) : x == 0 ? -INFINITY : x != x ? x : NAN;
 }""",
     "mantissa": """double @mantissa(double x) {
@@ -251,11 +255,31 @@ HELPERS: dict[str, str] = {
                 parts[k] *= @mantissa(x[first + i + k]);
             }
         }
-        for (; i < count; ++i) {
-            parts[0] *= @mantissa(x[first + i]);
+        for (int k = 0; i + k < count; ++k) {
+            parts[k] *= @mantissa(x[first + i + k]);
         }
         const double product = ((parts[0] * parts[1]) * (parts[2] * parts[3])) * ((parts[4] * parts[5]) * (parts[6] * parts[7]));
-        sum += @log(product) + (double)(exponents - 1023 * (int64_t)count) * 0x1.62e42fefa39efp-1;
+        sum += @log_scaled(product, 0.0) + (double)(exponents - 1023 * (int64_t)count) * 0x1.62e42fefa39efp-1;
+    }
+    return sum;
+}""",
+    "sum_of_logs_above": """double @sum_of_logs_above(const double *x, int n) {
+    /* of numbers that are at least 1/8, 512 at a time: products of 256 of them cannot be too small, and tell whether they are too large */
+    double sum = 0;
+    for (int first = 0; first < n; first += 512) {
+        const int count = n - first < 512 ? n - first : 512;
+        double parts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        int i = 0;
+        for (; i + 8 <= count; i += 8) {
+            for (int k = 0; k < 8; ++k) {
+                parts[k] *= x[first + i + k];
+            }
+        }
+        for (int k = 0; i + k < count; ++k) {
+            parts[k] *= x[first + i + k];
+        }
+        const double one = (parts[0] * parts[1]) * (parts[2] * parts[3]), other = (parts[4] * parts[5]) * (parts[6] * parts[7]);
+        sum += one <= DBL_MAX && other <= DBL_MAX ? @log_scaled(one, 0.0) + @log_scaled(other, 0.0) : @sum_of_logs(x + first, count);
     }
     return sum;
 }""",

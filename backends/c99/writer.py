@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field
 
@@ -53,16 +53,24 @@ class Signature:
         return len(self.results) == 1 and not self.results[0].shape
 
 
+Least = Callable[[Operand], float | None]
+
+
+def unknown(value: Operand) -> None:
+    """No bound of any value."""
+
+
 @dataclass
 class Writer:
     """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `rows` are parameters of
     which the next round's may be asked for, with their entries, and `counts` the variables that tell how many were; `shared`
-    names for arrays that lie where another does that other.
+    names for arrays that lie where another does that other; `least` tells what no entry of a value is below, where that is known.
     """
 
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
+    least: Least = unknown
     rows: Mapping[str, int] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)
     shared: dict[str, str] = field(default_factory=dict)

@@ -46,6 +46,10 @@ class LowerBounds:
         """Bounds by function."""
         return lower_bounds(self.program)
 
+    def least(self, function: str, value: Operand) -> float | None:
+        """Number that no entry of a value in a function is below; None where none is known."""
+        return float(value.value) if isinstance(value, Literal) else self.of[function].get(value.name)
+
 
 class _Finder:
     """`calls`: for each function, the bounds of its arguments at every call. `results`: those of its results at any."""

@@ -17,6 +17,7 @@ from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.lowering.kinked_functions import KinkedFunctions, nearest_of_kinks
 from oco.compiler.lowering.numbered_round import NumberedRound
 from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
+from oco.compiler.lowering.significance import significant_entries
 from oco.compiler.lowering.storage import sparse_gradient
 from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
 from oco.compiler.lowering.units import Units
@@ -222,8 +223,10 @@ class Problem(NumberedRound):
         return own if order is None else own[order]
 
     def worst_constraint(self, x: Point) -> tuple[Value, Point]:
-        """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it."""
-        g = self.tracer.name("g", self.constraints(x))
+        """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it. What is rounding counts as 0, as
+        decisions often meet a constraint as an equality.
+        """
+        g = self.tracer.name("g", significant_entries(self.tracer, self.constraints(x)))
         first = self.tracer.argmax(g)
         chosen = self.tracer.to_float(self.tracer.iota(n=self.constraint_count) == first)
         return self.tracer.max(g), self.constraint_combination(x, chosen)

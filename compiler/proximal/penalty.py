@@ -28,6 +28,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.structure import Structure, separable_over_box, separable_under_rows
 from oco.compiler.prover.epigraph import Epigraph, Floats, lifted
 from oco.compiler.proximal.affine_response import AffineResponse
+from oco.compiler.proximal.cut_ascent import cut_ascent
 from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
@@ -47,10 +48,6 @@ FLAT = Tolerance(1e-14)
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
 NOISE_OF_D = Tolerance(1e-13)
 """Rounding error of D, as a share of the size of its terms."""
-RISES = 0.5
-"""Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
-LEAST_SHARE = 0.2
-"""Least common cut that is compared with: where a multiplier next to its bound cuts all to nothing, any rise would count as enough."""
 
 BY_NEWTON = "by Newton's method on its dual"
 STEP_DOC = f"argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, {BY_NEWTON}."
@@ -247,17 +244,7 @@ class _Ascent:
         promise = t.name("promise", t.sum(g * newton))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         room = t.word("room", bound - lam)
-        shares = t.name("shares", abs(room) / t.maximum(abs(newton), TINY))
-        rests = t.word("rests", t.eq(newton, 0.0))
-        share = t.word("share", t.minimum(t.min(t.where(rests, 1.0, shares)), 1.0))
-        step = t.where(rests, 0.0, t.word("cut", t.where(shares <= share, room, share * newton)))
-        if self.Q.shape[0] > 1:
-            t.note("each multiplier as far as its own bound, where the dual rises enough that way")
-            each = t.name("each", t.where(shares <= 1.0, room, newton))
-            each = t.where(rests, 0.0, each)
-            least = t.maximum(t.sum(g * step), t.maximum(share, LEAST_SHARE) * promise)
-            step = t.where(t.sum(g * each) >= RISES * least, each, step)
-        return t.name("step", step), promise
+        return cut_ascent(t, g, newton, room, promise), promise
 
     def ridge(self, hessian: Value, x: Point) -> Value:
         """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a curved domain do not move has a

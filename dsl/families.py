@@ -153,7 +153,9 @@ SMALL_MEAN, LARGEST_SEEN = 100.0, 1000
 def _poisson_sums(mean: float) -> Array:
     """Probabilities P(X <= k) and P(X > k), shape (2, k), for k up to `LARGEST_SEEN`."""
     each = np.exp(-mean) * np.cumprod(np.append(1.0, mean / np.arange(1.0, LARGEST_SEEN + 1)))
-    return np.stack([np.cumsum(each), np.append(np.cumsum(each[:0:-1])[::-1], 0.0)])
+    sums = np.stack([np.cumsum(each), np.append(np.cumsum(each[:0:-1])[::-1], 0.0)])
+    sums.setflags(write=False)
+    return sums
 
 
 def _poisson(x: Array, mean: Array) -> tuple[Array, Array]:

@@ -86,8 +86,8 @@ def pilot(
     """
     began, entries = perf_counter(), dict[Candidate, _Scores]()
     planned = _in_time(plans, len(seeds) * source.rounds, MODEL_SHARE * seconds)
-    if len(planned) == 1 < len(plans):
-        left = _left_out(plans, planned)
+    left = _left_out(plans, planned)
+    if len(planned) == 1 and left:
         why = f"{seconds:g} s leave no time to try {', '.join(left)} beside it; `--budget` gives more time"
         return Pilots(skipped=why, left_out=left, seconds=seconds)
     for c, plan in planned.items():

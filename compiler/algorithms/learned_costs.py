@@ -88,7 +88,7 @@ class LearnedCosts:
         now = t.name("costs", self._with_cost(cost, now))
         overall, phases = kept(state, "overall"), self._phases(p.round - 1)
         level = t.where(begun, kept(state, "level"), cost)
-        places = phases + self._of_seasons(np.cumsum(self.lengths) - self.lengths, 0)
+        places = self._places(phases)
         of_phase = kept(state, "by_phase")[places]
         season, theta, _ = self._seasonal(state, of_phase, phases, p.played)
         before, beside = kept(state, "above"), cost - level
@@ -115,7 +115,7 @@ class LearnedCosts:
         """
         t, overall, errors = self.t, self.kept(state, "overall"), self.kept(state, "errors")
         phases = self._phases(before)
-        of_phase = self.kept(state, "by_phase")[phases + self._of_seasons(np.cumsum(self.lengths) - self.lengths, 0)]
+        of_phase = self.kept(state, "by_phase")[self._places(phases)]
         season, theta, came = self._seasonal(state, of_phase, phases, rounds + 1.0)
         higher = self._regressed(state, errors[4], errors[5]) * (self.kept(state, "level") - overall[:, 0])
         cost = overall[:, 0] + higher + theta * season
@@ -142,6 +142,10 @@ class LearnedCosts:
     def _phases(self, before: Value) -> Value:
         """Phase in each season of the round with so many before it, (S,)."""
         return before % self._of_seasons(self.lengths, 0)
+
+    def _places(self, phases: Value) -> Value:
+        """Places of a phase in each season among the phases of all, (S,)."""
+        return phases + self._of_seasons(np.cumsum(self.lengths) - self.lengths, 0)
 
     def _seasonal(self, state: State, of_phase: Value, phases: Value, played: Value) -> tuple[Value, Value, Value]:
         """Cost at the phases above the level, (S, m), 0 in its first round and without a season; the part theta of it that is expected,

@@ -72,7 +72,7 @@ def piloted(
     if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
     candidates, pilots, best = _pilots(plan, data, seed, constants, seconds)
-    if pilots.skipped and not vacuous:
+    if pilots.skipped and not (vacuous or pilots.left_out):
         return plan
     choice = candidates.decided_by(pilots)
     result = replace(plan.deciding(choice), mode=Mode.UNIT_FREE if choice.policy.mode is Mode.UNIT_FREE else plan.mode)
@@ -170,6 +170,8 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
     # What spends by prices is no rule of a mixture, and need not beat chance.
     mixture = "" if _has_totals(s.canonical) else next((v.name for v in candidates if v.algorithm.mixes), "")
     result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds, mixture)
+    if result.skipped:
+        return plan.choice, result, next(iter(made.values()))()
     result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,16 +145,38 @@ def _factorial_moments(k: int, parts: Callable[[int], Array]) -> Array:
     return parts(k) if k < 2 else parts(2) + parts(1)
 
 
-def _poisson_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
-    from scipy.special import pdtr, pdtrc
+SMALL_MEAN, LARGEST_SEEN = 100.0, 1000
+"""Means up to which probabilities of single numbers are added up; beyond the second number those of such a mean are below all doubles."""
 
+
+@lru_cache(maxsize=FEW)
+def _poisson_sums(mean: float) -> Array:
+    """Probabilities P(X <= k) and P(X > k), shape (2, k), for k up to `LARGEST_SEEN`."""
+    each = np.exp(-mean) * np.cumprod(np.append(1.0, mean / np.arange(1.0, LARGEST_SEEN + 1)))
+    sums = np.stack([np.cumsum(each), np.append(np.cumsum(each[:0:-1])[::-1], 0.0)])
+    sums.setflags(write=False)
+    return sums
+
+
+def _poisson(x: Array, mean: Array) -> tuple[Array, Array]:
+    """Probabilities P(X <= x) and P(X > x), for x >= 0. For a few small means SciPy would take longer to load."""
+    if mean.size > FEW or np.any(mean > SMALL_MEAN):
+        from scipy.special import pdtr, pdtrc
+
+        return np.asarray(pdtr(x, mean)), np.asarray(pdtrc(x, mean))
+    sums = np.stack([_poisson_sums(float(m)) for m in mean.flat])
+    places = np.arange(mean.size).reshape(mean.shape), np.minimum(x, LARGEST_SEEN).astype(int)
+    return sums[places[0], 0, places[1]], sums[places[0], 1, places[1]]
+
+
+def _poisson_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
     mean = args["mean"]
 
     def below(x: Array) -> Array:
-        return np.where(x < 0, 0.0, np.where(np.isinf(x), 1.0, pdtr(np.clip(x, 0, HUGE), mean)))
+        return np.where(x < 0, 0.0, np.where(np.isinf(x), 1.0, _poisson(np.clip(x, 0, HUGE), mean)[0]))
 
     def above(x: Array) -> Array:
-        return np.where(x < 0, 1.0, np.where(np.isinf(x), 0.0, pdtrc(np.clip(x, 0, HUGE), mean)))
+        return np.where(x < 0, 1.0, np.where(np.isinf(x), 0.0, _poisson(np.clip(x, 0, HUGE), mean)[1]))
 
     return _factorial_moments(k, lambda j: mean**j * _between(below, above, lo - 1 - j, hi - j))
 

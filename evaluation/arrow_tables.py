@@ -104,7 +104,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Ta
                 continue
             column = batch.column(places[key])
             if plain and not column.null_count:
-                columns[key] = column.to_numpy(zero_copy_only=False)
+                columns[key] = _entries(column)
             else:
                 columns[key] = _cells(column, key, name, count)
         parts.add(columns)
@@ -189,16 +189,24 @@ def _cells(column: Any, key: str, name: str, before: int) -> Array:
         return np.array(column.to_pylist(), dtype=object)
     if _is_list(kind):
         return _rows(column, key, name, before)
+    if _is_plain(kind) and not column.null_count:
+        return _entries(column)
     if column.null_count or types.is_decimal(kind):
         column = column.cast(pyarrow.float64(), safe=False)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _entries(column: Any) -> Array:
+    """Entries of a column of numbers without gaps. PyArrow's `to_numpy` loads pandas where there is one, a third of a second."""
+    return np.from_dlpack(column)
 
 
 def _rows(column: Any, key: str, name: str, before: int) -> Array:
     """Lists of one length as rows of an array. Raises OCO821 where a list has another length than the first."""
     from pyarrow import compute
 
-    lengths = compute.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+    lengths = compute.list_value_length(column)
+    lengths = lengths.fill_null(-1).to_numpy(zero_copy_only=False) if lengths.null_count else _entries(lengths)
     other = np.flatnonzero(lengths != lengths[:1])
     if len(other) or (lengths[:1] < 0).any():
         raise uneven(key, before + int(other[0] if len(other) else 0) + 1, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, Protocol
@@ -76,29 +76,48 @@ def pilot(
     default: str = "",
 ) -> Pilots:
     """Run every plan over the same rounds with each seed. That which would cost least at the horizon is first (`Trade.projected`), after
-    these those whose violation grows (`Trade.grows`); of equals the constants of the least guarantee.
+    these those whose violation grows (`Trade.grows`); of equals the constants of the least guarantee. Where there is time for the first
+    of several alone, nothing is compared, and none is run.
 
     plans    functions that make them, by candidate, in the order in which they are run
     seconds  that the runs may take by the model of costs, which is the same on every machine, or by the clock where that
-             is slower; then no other plan is begun. The first one is always run
+             is slower; then no other plan is begun
     default  name of the algorithm that comes first unless another one gains more than chance may show (`gain_by_chance`)
     """
-    began, spent, entries = perf_counter(), 0.0, dict[Candidate, _Scores]()
-    for c, made in plans.items():
+    began, entries = perf_counter(), dict[Candidate, _Scores]()
+    planned = _in_time(plans, len(seeds) * source.rounds, MODEL_SHARE * seconds)
+    left = _left_out(plans, planned)
+    if len(planned) == 1 and left:
+        why = f"{seconds:g} s leave no time to try {', '.join(left)} beside it; `--budget` gives more time"
+        return Pilots(skipped=why, left_out=left, seconds=seconds)
+    for c, plan in planned.items():
         if entries and perf_counter() - began >= seconds:
             break
-        plan = made()
-        spent += len(seeds) * usual_seconds(plan.program, source.rounds)
-        if entries and spent >= MODEL_SHARE * seconds:
-            break
         entries[c] = _scores(plan, source, seeds, s, weight)
-    ran = {name for name, _ in entries}
-    left = tuple(dict.fromkeys(name for name, _ in plans if name not in ran))
+    left = _left_out(plans, entries)
     order = sorted(entries, key=lambda c: (*entries[c].rank, c[1], c[0]))
     kept = next((c for c in order if c[0] == default and not _clearly_better(entries[order[0]], entries[c])), order[0])
     order = [kept, *(c for c in order if c != kept)]
     results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
     return Pilots(results, source.rounds, len(seeds), note, left_out=left, seconds=seconds if left else 0.0)
+
+
+def _in_time(plans: Mapping[Candidate, Callable[[], Piloted]], rounds: int, seconds: float) -> dict[Candidate, Piloted]:
+    """The first plan, and those after it that run so many rounds within so many seconds in all, by the model of costs."""
+    spent, planned = 0.0, dict[Candidate, Piloted]()
+    for c, made in plans.items():
+        plan = made()
+        spent += usual_seconds(plan.program, rounds)
+        if planned and spent >= seconds:
+            break
+        planned[c] = plan
+    return planned
+
+
+def _left_out(plans: Iterable[Candidate], ran: Iterable[Candidate]) -> tuple[str, ...]:
+    """Names of the algorithms of some plans that are not among others."""
+    names = {name for name, _ in ran}
+    return tuple(dict.fromkeys(name for name, _ in plans if name not in names))
 
 
 def _clearly_better(a: _Scores, b: _Scores) -> bool:

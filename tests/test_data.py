@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -179,6 +181,24 @@ def test_arrays_frames_and_files_say_the_same(problem: Canonical, tmp_path: Path
         data = load_data(problem, source)
         np.testing.assert_array_equal(data.array("price"), price)
         np.testing.assert_array_equal(data.array("jobs"), jobs)
+
+
+def test_numbers_and_lists_of_a_table_are_read_without_pandas(tmp_path: Path) -> None:
+    """Which PyArrow loads for its own way to arrays, and an installation may have."""
+    pytest.importorskip("pandas")
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    price = pyarrow.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], pyarrow.list_(pyarrow.float64(), 3))
+    parquet.write_table(pyarrow.table({"price": price, "jobs": [3, 4]}), tmp_path / "shop.parquet")
+    code = f"""
+import sys
+from pathlib import Path
+from oco.evaluation.tables import read_table
+columns = read_table(Path({str(tmp_path / "shop.parquet")!r})).arrays
+print({{name: column.tolist() for name, column in columns.items()}}, "pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    expected = {"price": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "jobs": [3, 4]}
+    assert done.stdout.split("\n")[0] == f"{expected} False", done.stderr
 
 
 def test_a_plain_array_fills_the_only_stream(problem: Canonical, tmp_path: Path) -> None:

@@ -44,8 +44,7 @@ def test_the_season_with_the_least_errors_is_detected(period: int) -> None:
     assert (1, *TRIED)[int(np.argmin(learner.value("missed")[:, 0]))] == period
     # The prediction of the next round is that of its phase in this season, and what a unit costs is learned by it, too.
     assert_allclose(learner.value("predicted")[-1], tables[TRIED.index(period)][T % period])
-    usual = [float(learner.value(f"cost{n}_usual")[0]) for n in ("", *(f"_{k}" for k in TRIED))]
-    assert (1, *TRIED)[int(np.argmin(usual))] == period
+    assert (1, *TRIED)[int(np.argmin(learner.value("cost_usual")[:, 0]))] == period
 
 
 def test_a_store_without_data_before_does_as_well_as_one_that_knows_its_season() -> None:
@@ -58,13 +57,14 @@ def test_a_store_without_data_before_does_as_well_as_one_that_knows_its_season()
 
 
 def test_nothing_is_tried_where_nothing_is_left_in_stores_or_a_season_is_known() -> None:
-    def kept(text: str) -> set[str]:
-        return {f.name for f in plan_for(text).program.state}
+    def kept(text: str) -> dict[str, tuple[int, ...]]:
+        return {f.name: f.type.shape for f in plan_for(text).program.state}
 
-    assert {"phases", "cost_24_usual"} <= kept(MODEL)
-    assert not {"phases", "cost_24_usual"} & kept(MODEL + "using hedged with season = 24\n")
+    assert "phases" in kept(MODEL) and kept(MODEL)["cost_usual"] == (1 + len(TRIED), 1)
+    known = kept(MODEL + "using hedged with season = 24\n")
+    assert "phases" not in known and known["cost_usual"] == (1, 1) and known["cost_by_phase"][0] == 24
     short = kept(MODEL.replace("480", "60"))
-    assert "cost_7_usual" in short and "cost_24_usual" not in short
+    assert short["cost_usual"] == (2, 1) and short["cost_by_phase"][0] == 1 + 7
     stateless = MODEL.replace(
         "state temperature = temperature + 0.04 * (outside - temperature) - cool in [2, 8] start 5\n", ""
     )

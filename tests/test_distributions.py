@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -184,6 +185,23 @@ def test_few_probabilities_of_a_normal_law_equal_those_of_scipy() -> None:
         np.abs(found / expected - 1)[:-3] <= 1e-15 * (1 + z[:-3] ** 2 / 2)
     ).all()  # exp(-z**2 / 2) has no more digits
     assert families._below(np.array(0.0)) == 0.5 and families._below(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_few_probabilities_of_a_poisson_law_are_those_of_the_incomplete_gamma_function() -> None:
+    """Without loading SciPy, whose digits are fewer; P(X > k) = P(k + 1, mean), both tails down to the least doubles."""
+    means = np.array([1e-9, 0.3, 1.0, 15.0, 37.7, families.SMALL_MEAN])
+    places = np.array([0.0, 1.0, 2.5, 15.0, 40.0, 100.0, 150.0, 250.0, 400.0, 999.0, 1000.0, 1e300]).reshape(-1, 1)
+    below, above = families._poisson(places, means)
+    with mpmath.workdps(40):
+        for (k, m), mean in np.ndenumerate(np.broadcast_to(means, below.shape)):
+            shape = int(min(places[k, 0], 2000)) + 1
+            tails = [(0, mean, above), (mean, mpmath.inf, below)]
+            for lower, upper, found in tails:
+                expected = mpmath.gammainc(shape, lower, upper, regularized=True)
+                assert abs(found[k, m] - expected) <= 5e-15 * expected + 1e-305
+    large = families._poisson(places[:-1], np.full(families.FEW + 1, 15.0))  # many: by SciPy
+    for few, many in zip((below, above), large, strict=True):
+        np.testing.assert_allclose(many[:, 0], few[:-1, 3], rtol=5e-13)
 
 
 @pytest.mark.parametrize("size", [(), (1,), (5,)])

@@ -125,6 +125,22 @@ def test_vectors_are_for_this_machine_and_bodies_that_have_them() -> None:
         assert ("vector_size" in emit(short, empty, vectors=True).code) == wide
 
 
+@pytest.mark.parametrize(("body", "together"), [(ordered, False), (halves, True)])
+def test_rows_one_by_one_call_the_functions_that_the_program_has(body: Body, together: bool) -> None:
+    """Functions over all rows are new ones; those that no row calls any more are left out."""
+
+    def calling(t: Tracer, x: Value, size: Value, u: Value) -> Sequence[Value]:
+        y, total = body(t, x, size, u)
+        return t.call("shifted", lambda v: v * v - 0.5, y), total
+
+    short = optimize(program(calling, 4))
+    mapped = rows_at_once(short)
+    assert set(short.functions).isdisjoint(mapped.functions) if together else mapped.functions == short.functions
+    found, expected = (rounds(lambda f, args, p=p: interpret(p, f, args)) for p in (mapped, short))  # type: ignore[misc]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+
+
 def test_functions_over_rows_take_no_name_of_another_function() -> None:
     """A function calls `half` in rows, and after it another body of that name is called outside: `half_2` is the second's."""
     t = Tracer("named")

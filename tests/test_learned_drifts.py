@@ -46,7 +46,7 @@ def test_errors_of_the_drift_are_those_of_the_law_that_it_was_drawn_from(phi: fl
         usual.append(float(learner.value("unsure")[0]))
     innovation = 5 * np.sqrt(2 / np.pi)
     assert 0.9 * innovation <= np.mean(usual[300:]) <= 1.15 * innovation
-    errors = learner.value("cost_drift_errors")[:, 0]
+    errors = learner.value("cost_drift_errors")[:, 0, 0]
     assert errors[1] / errors[0] == pytest.approx(0, abs=0.15) if not phi else errors[1] > 0
 
 

@@ -97,13 +97,13 @@ def test_values_are_those_of_value_iteration_under_errors_of_the_drift(monkeypat
     for row in zip(taken, brought, strict=True):
         learner.decide()
         learner.observe(taken=row[0], brought=row[1])
-    overall, errors = learner.value("cost_overall"), learner.value("cost_errors")
+    overall, errors = learner.value("cost_overall")[0], learner.value("cost_errors")[:, 0]
     assert_allclose(overall[4], 0.8, rtol=1e-6)
     # What bikes share is scarce at the first station: it is worth something to move one there.
     assert overall[0].min() > 0.3
     fades, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 4))
-    prices = overall[0] + higher * (learner.value("cost_level") - overall[0])
-    prices = prices + fades ** np.arange(2, AHEAD + 2).reshape(-1, 1) * learner.value("cost_above")
+    prices = overall[0] + higher * (learner.value("cost_level")[0] - overall[0])
+    prices = prices + fades ** np.arange(2, AHEAD + 2).reshape(-1, 1) * learner.value("cost_above")[0]
     for store, end in enumerate((20.0, 30.0)):
         costs = (prices[:, store], overall[4, store], overall[3, store])
         unsure = learner.value("unsure")[store]

@@ -143,11 +143,12 @@ def prices_of(T: int, seed: int) -> Any:
 def costs_to_come(learner: Any) -> Any:
     """Price of a unit in the rounds to come, as learned."""
     table, overall, level, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "level", "errors"))
+    overall, level, errors = overall[0], level[0], errors[:, 0]  # of the only season
     phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2, 4))
     h = np.arange(1, AHEAD + 1)
     season = theta * table[(learner.round - 1 + h) % 24, 0]
     return (
-        overall[0] + higher * (level - overall[0]) + season + phi ** (h[:, None] + 1) * learner.value("cost_above")
+        overall[0] + higher * (level - overall[0]) + season + phi ** (h[:, None] + 1) * learner.value("cost_above")[0]
     )[:, 0]
 
 
@@ -163,9 +164,9 @@ def test_values_are_the_multipliers_of_a_convex_program_that_pays_for_levels() -
         learner.decide()
         learner.observe(price=now)
     # What a unit costs is the price alone: nothing of what levels cost is learned with it.
-    assert_allclose(learner.value("cost_overall")[0, 0], prices_of(60, 1).mean(), rtol=0.02)
-    assert_allclose(learner.value("cost_overall")[1:4, 0], 0, atol=1e-9)
-    price, mean = costs_to_come(learner), float(learner.value("cost_overall")[0, 0])
+    assert_allclose(learner.value("cost_overall")[0, 0, 0], prices_of(60, 1).mean(), rtol=0.02)
+    assert_allclose(learner.value("cost_overall")[0, 1:4, 0], 0, atol=1e-9)
+    price, mean = costs_to_come(learner), float(learner.value("cost_overall")[0, 0, 0])
     u, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter()
     given = s[0] == start
     total = price @ u + paid_for_levels(s) - mean * s[AHEAD]

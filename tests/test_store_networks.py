@@ -97,13 +97,14 @@ def test_flows_and_the_store_have_one_price() -> None:
 def marginal_value(learner: Any, stored: float) -> float:
     """Value of a unit more before the rounds to come, as the multiplier of what is in store in a linear program."""
     table, overall, level, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "level", "errors"))
+    overall, level, errors = overall[0], level[0], errors[:, 0]  # of the only season
     phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2, 4))
     costs = np.array(
         [
             overall[0]
             + higher * (level - overall[0])
             + theta * table[(learner.round - 1 + h) % HOURS][0]
-            + phi ** (h + 1) * learner.value("cost_above")
+            + phi ** (h + 1) * learner.value("cost_above")[0]
             for h in range(1, AHEAD + 1)
         ]
     )

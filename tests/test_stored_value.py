@@ -59,9 +59,10 @@ def prices(T: int, noise: float, seed: int) -> Any:
 def expected_costs(learner: Any, h: int) -> Any:
     """Cost of a unit, its growth and that of holding one, (3, m), of the h-th round after the next, from the averages that are kept."""
     table, overall, level, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "level", "errors"))
+    overall, level, errors = overall[0], level[0], errors[:, 0]  # of the only season
     phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2, 4))
     row = table[(learner.round - 1 + h) % HOURS]
-    cost = overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value("cost_above")
+    cost = overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value("cost_above")[0]
     return np.stack([cost, row[1], row[2]])
 
 
@@ -72,7 +73,7 @@ def marginal_value(learner: Any, store: int, stored: float) -> float:
     u, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter(value=stored)
     given = s[0] == start
     total = costs[:, 0] @ u + cp.sum(cp.multiply(costs[:, 1] / 2, cp.square(u))) + costs[:, 2] @ s[:-1]
-    total -= learner.value("cost_overall")[0, store] * s[AHEAD]
+    total -= learner.value("cost_overall")[0, 0, store] * s[AHEAD]
     after = [s[1:] == 0.98 * s[:-1] + u, u >= least, u <= most, s[1:] >= 0, s[1:] <= (200, 300)[store]]
     cp.Problem(cp.Minimize(total), [given, *after]).solve(solver="CLARABEL")
     return float(given.dual_value)

@@ -158,7 +158,8 @@ def _sentence(plan: Plan) -> str:
     elif pilots is not None and pilots.results:
         how = "chosen by pilot runs"
     else:
-        how = "the default" if winner.algorithm.mixes else "chosen by its guarantee"
+        by = "chosen by its guarantee" if winner.guarantee is not None else "the quickest of those that can run here"
+        how = "the default" if winner.algorithm.mixes else by
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 

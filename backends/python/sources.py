@@ -38,11 +38,12 @@ def definitions(names: Sequence[str], in_turn: bool = False) -> str:
 
 
 def _definitions(name: str, in_turn: bool) -> Iterator[str]:
-    text = _source(name)
+    text, tree = _source(name), _tree(name)
     if in_turn and name != "standalone_file":
         text = _renamed(text, {"Learner": "LearnerInTurn", "LateFeedbackLearner": "Learner"})
+        tree = ast.parse(text)
     rows = text.splitlines()
-    kept = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.If)]
+    kept = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.If)]
     for node, before in zip(kept, [None, *kept]):
         yield from () if isinstance(node, ast.Assign) and isinstance(before, ast.Assign) else ("", "")
         yield from rows[node.lineno - 1 : node.end_lineno]

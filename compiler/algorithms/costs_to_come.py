@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
+from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds
 from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -25,7 +25,6 @@ from oco.compiler.lowering.predicted_round import stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.stated_predictions import entry_name
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
 from oco.compiler.problem.stores import (
@@ -47,16 +46,14 @@ SCARCE = 10.0
 """Largest costs of a unit that one is worth which constraints want and no flow brings."""
 COST, REST, UNSURE = "cost", "rest", "unsure"
 SYMBOLS = {
-    f"{season_name(name, k)}_{part}": says.format(words)
+    f"{name}_{part}": says.format(words)
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
-    for k in (1, *SEASONS)
 } | {UNSURE: "usual size of the errors of the drift, where the cut keeps an end of a store"}
 SYMBOLS |= {
-    f"{season_name(name, k)}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
+    f"{name}_{ABOVE}_{part}": f"`{name}_{part}` of what the drift was above its average at the phase"
     for name in (COST, REST)
     for part in KEPT
-    for k in (1, *SEASONS)
 }
 SYMBOLS |= {
     f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)

@@ -112,7 +112,7 @@ class LaneMachine:
 
     def read(self, operand: Operand, env: Environment) -> LaneValue:
         """Value of an operand."""
-        return env[operand.name] if not hasattr(operand, "value") else LaneValue(self.t.lift(operand.value), False)
+        return env[operand.name] if isinstance(operand, Var) else LaneValue(Value(self.t, operand), False)
 
     def equation(self, e: Equation, env: Environment) -> list[LaneValue]:
         """Results of an equation."""
@@ -128,7 +128,10 @@ class LaneMachine:
                 return self.loop(args, e.blocks, env)
             case "map":
                 return self.mapped(e, args, env)
-        return self.lanes.apply(e.op, args, dict(e.attrs))
+        if True in [a.each for a in args]:
+            return self.lanes.apply(e.op, args, dict(e.attrs))
+        types = tuple([v.type for v in e.outs])  # as it is: what it was made of was promoted then
+        return [LaneValue(v, False) for v in self.t.emit(e.op, tuple([a.value for a in args]), types, **dict(e.attrs))]
 
     def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
         """Rows one after the other."""
@@ -155,7 +158,11 @@ class LaneMachine:
 
     # control flow
     def call(self, function: Function, args: Sequence[LaneValue]) -> list[LaneValue]:
-        """Results of a function of the program."""
+        """Results of a function of the program: of itself, where the program that is traced has it and nothing has lanes."""
+        if self.mask is None and not any(a.each for a in args) and self.t.has(function):
+            types = tuple(r.type for r in function.body.results)
+            results = self.t.emit("call", tuple(a.value for a in args), types, function=function.name)
+            return [LaneValue(v, False) for v in results]
         each: list[bool] = []
         names = [p.name for p in function.body.params]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from oco.compiler.ir.batching import Environment, LaneMachine, has_indices_by_lane
+from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lanes import LaneValue
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Program, Type
@@ -66,7 +67,8 @@ def _retraced(program: Program, machine: Machine) -> Program:
     traced = replace(entries, constants=tuple(t.constants), functions=tuple(t.functions))
     taken = {g.var.name for g in t.constants} | {f.name for f in t.functions}
     # New functions may have the names of variables elsewhere.
-    return map_functions(traced, lambda f: without_clashes(f, taken))
+    named = map_functions(traced, lambda f: without_clashes(f, taken))
+    return replace(named, functions=used_by(named, named.entries)[0])
 
 
 def _has_maps(function: Function) -> bool:

@@ -290,6 +290,10 @@ class Tracer(PrimitiveMethods):
             self._hints[value.operand.name] = hint or UNNAMED  # type: ignore[union-attr]
         return results if several else results[0]
 
+    def has(self, function: Function) -> bool:
+        """True for one of the functions of the program so far."""
+        return any(known is function for known in self.functions)
+
     def _known(self, function: Function) -> str:
         """The name under which the program has this very function, adding it if it is new."""
         own = ""

@@ -168,7 +168,7 @@ class RoundArrays:
 
 def pick(array: Array, rows: Array) -> Array:
     """Rows `array[rows]`, without a copy where they are consecutive."""
-    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and bool(np.all(np.diff(rows) == 1)):
+    if len(rows) and rows[-1] - rows[0] + 1 == len(rows) and bool(np.all(rows[1:] > rows[:-1])):
         return array[rows[0] : rows[-1] + 1]
     return array[rows]
 

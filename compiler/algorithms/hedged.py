@@ -100,6 +100,7 @@ from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, over_simplex
 from oco.compiler.algorithms.penalties import FARTHEST
+from oco.compiler.algorithms.predictions import SYMBOLS as FORETOLD
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.rounds_ahead import AHEAD, rounds_ahead, stores_valued
@@ -136,7 +137,7 @@ SLOPES = 100.0
 TOGETHER = (
     *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G", "lambda", "squares", "used", "F_lambda"),
     *("G_lambda", "average", "visits", "profile", "hours", "week", "level", "shift", "usual", "off", "z", "C_zz"),
-    *("C_sz", "moments", "cost", "rest", "unsure", "phases", "missed"),
+    *("C_sz", "moments", "off_level", "off_foretold", "foretold", "cost", "rest", "unsure", "phases", "missed"),
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
@@ -386,6 +387,7 @@ HEDGED = Algorithm(
         "week": "sums of what each day of the week was above the average of all days, and of the scales",
         "level": "what the last rounds were above the weekly predictions",
         **CURVED,
+        **FORETOLD,
         **REGRESSED,
         **SPREAD,
         **VALUED,

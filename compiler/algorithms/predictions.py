@@ -10,6 +10,9 @@
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts a linear regression on them and on the last values (`context_regression`).
 
+Where a stream may be of either sign alike and the loss is affine in it, what is learned of it counts as far as it has foretold
+(`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it.
+
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.
 """
@@ -28,10 +31,12 @@ from oco.compiler.algorithms.detected_seasons import DetectedSeasons, seasons_tr
 from oco.compiler.algorithms.error_quantiles import LEVELS, ErrorQuantiles
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.algorithms.profiles import ROWS, Profiles
+from oco.compiler.algorithms.shrinkage import Shrinkage
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import (
     data_of,
+    data_ranges,
     parts_of,
     picking,
     positions,
@@ -46,6 +51,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.feedback_delay import expected_names
 from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
+from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
@@ -62,6 +68,14 @@ STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 AVERAGE = "average"
 """State under delays: averages of the data."""
+EITHER = 0.5
+"""Part of the longer side of a range about 0 that the shorter one has at least where nothing says of which sign a stream is: prices that
+fall below 0 at times have a level from the first round on."""
+FORETOLD = "foretold"
+SYMBOLS = {
+    FORETOLD: "sums of what came in the direction of predictions, of its squares, and of squares of what they missed"
+}
+"""State of the predictions that are shrunk, by name."""
 
 
 @lru_cache(maxsize=16)
@@ -121,6 +135,15 @@ def _is_flat(expr: Expr, stream: str) -> bool:
     return isinstance(towards, Constant) and not np.any(towards.value.array)
 
 
+@lru_cache(maxsize=16)
+def shrunk_entries(canonical: Canonical) -> Floats:
+    """True for the entries of the data of whose sign nothing is known, and that the loss is affine in: its mean is that at their mean."""
+    own, (lower, upper) = predicted_of(canonical).streams, data_ranges(canonical)
+    affine = [is_affine(as_function_of(canonical.objective, (n,)), (n,)) for n in own]
+    either = np.minimum(-lower, upper) >= EITHER * np.maximum(-lower, upper)
+    return either & (lower < 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values()))
+
+
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     """Rows of the averages, of the seasons, of the stated quantiles, of the quantiles of errors, of the regression, and of the model's own
     predictions, of forecasts and of seasons that are detected.
@@ -163,6 +186,8 @@ class Predictions:
         self.regression = ContextRegression(p, self.size) if self.regressed else None
         compared = (self.seasonal[SPREAD_OF] if self.seasonal else 0, *self.regressed, *given)
         self.spread = ErrorQuantiles(p, kinked_entries(p.spec.canonical), compared) if self.shifted else None
+        self.shrunk = self._shrunk()
+        self.shrinkage = Shrinkage(p, FORETOLD, (self.count, self.size)) if self.shrunk.any() else None
 
     def init(self) -> State:
         """State before the first round."""
@@ -171,7 +196,8 @@ class Predictions:
         zeros = self.t.zeros
         own = {"predicted": zeros((self.count, self.size))}
         average = {} if self.p.turn is None else {AVERAGE: zeros((len(FORGETTING), self.size))}
-        parts = (self.profiles if self.season > 1 else None, self.detected, self.spread, self.regression)
+        profiles = self.profiles if self.season > 1 else None
+        parts = (profiles, self.detected, self.spread, self.regression, self.shrinkage)
         return joined(own, average, *(part.init() for part in parts if part is not None))
 
     def before(self, state: State) -> Value | None:
@@ -180,6 +206,15 @@ class Predictions:
             return None
         made = array(state, "predicted")
         return self.t.name("was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape)))
+
+    def counted(self, state: State, made: Value | None) -> Value | None:
+        """Predictions (rows, entries) as experts take them: shrunk by what they have foretold."""
+        if self.shrinkage is None or made is None:
+            return made
+        t = self.t
+        self.p.note("predictions count as far as they have foretold what came")
+        shrunk = t.constant(self.shrunk, "shrunk", "learned predictions of data in which the loss is affine")
+        return t.name("counted", t.where(shrunk, self.shrinkage.factors(state), 1.0) * made)
 
     def update(self, state: State, was: Value | None) -> State:
         """State after the round, with predictions of the next one."""
@@ -205,6 +240,8 @@ class Predictions:
         if self.regression is not None:
             after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL])
         later = [t.reshape(average[OVERALL], (1, self.size))] * len(self._waiting)
+        if self.shrinkage is not None:
+            after |= self.shrinkage.update(state, t.where(self.p.begun, was, 0.0), now)
         if self.detected is not None:
             following, kept = self.detected.update(state, own[RECENT], average[RECENT], now)
             later.append(t.reshape(following, (1, self.size)))
@@ -223,6 +260,14 @@ class Predictions:
             return was[: len(FORGETTING)]
         kept = array(state, AVERAGE)
         return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
+
+    def _shrunk(self) -> Floats:
+        """True for the predictions that are shrunk, (rows, entries): those that are learned, and not told or quantiles."""
+        if not self.size:
+            return np.zeros((self.count, 0), dtype=bool)
+        _, _, quantile, shifted, *_ = places(self.p.spec.canonical, self.season)
+        told = np.isin(np.arange(self.count), (*quantile, *shifted, *self.stated, *self.forecasts))
+        return ~told.reshape(-1, 1) & shrunk_entries(self.p.spec.canonical)
 
     def samples(self, state: State) -> dict[str, Value]:
         """Values of streams with which kinks move at the quantiles of their errors."""

@@ -87,10 +87,10 @@ class ContextRegression:
         weights = t.solve(C + t.diag(ridge), self._context() - z)
         by_contexts = t.name("by_contexts", array(state, "C_sz") @ weights)
         level = self.shrinkage.factors(state) * array(state, OFF)
-        made = mean + self._stacked(state, by_contexts, last - mean) + level
+        made = self._stacked(state, by_contexts, last - mean, mean) + level
         return within_ranges(self.p, made), {REGRESSED: by_contexts}
 
-    def update(self, state: State, last: Value, change: Value) -> State:
+    def update(self, state: State, last: Value, change: Value, mean: Value) -> State:
         """State after a round: `last` is what the data had been last, `change` what they are, both above their mean before."""
         t, rate = self.t, 1.0 / self.p.played
         z, C, cross = (array(state, name) for name in ("z", "C_zz", "C_sz"))
@@ -100,7 +100,7 @@ class ContextRegression:
         by_contexts, moments = array(state, REGRESSED), array(state, MOMENTS)
         missed, r, v = change - by_contexts, by_contexts, last
         products = t.stack(r * r, r * v, v * v, r * missed, v * missed)
-        off, level = change - self._stacked(state, r, v), array(state, OFF)
+        off, level = mean + change - self._stacked(state, r, v, mean), array(state, OFF)
         return {
             "z": z + rate * move,
             "C_zz": kept * (C + rate * t.outer(move, move)),
@@ -111,10 +111,10 @@ class ContextRegression:
             **self.shrinkage.update(state, level, off),
         }
 
-    def _stacked(self, state: State, r: Value, v: Value) -> Value:
-        """Prediction (size,) above the mean by that of the contexts r and the last value v: r + a r + b v."""
+    def _stacked(self, state: State, r: Value, v: Value, mean: Value) -> Value:
+        """Prediction (size,) by that of the contexts r and the last value v, both above the mean, within the ranges."""
         a, b = self._factors(array(state, MOMENTS))
-        return self.t.name("stacked", r + a * r + b * v)
+        return self.t.name("stacked", within_ranges(self.p, mean + r + a * r + b * v))
 
     def _factors(self, moments: Value) -> tuple[Value, Value]:
         """Factors (size,) of r and of v in what r misses."""

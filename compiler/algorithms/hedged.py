@@ -7,8 +7,9 @@ Price: what the model states after `penalty`, else the setting, else `weight` ti
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
-* the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts), within reach of the
-  last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) / (2 c D)
+* the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts; of noise about 0
+  none), within reach of the last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) /
+  (2 c D)
   + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where f or a constraint is not separable, or the domain
   no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned: without
   constraints, or where f is curved and all of them hold on average; up to AdaGrad's where a curved f is taken by its slope alone.
@@ -137,7 +138,8 @@ SLOPES = 100.0
 TOGETHER = (
     *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G", "lambda", "squares", "used", "F_lambda"),
     *("G_lambda", "average", "visits", "profile", "hours", "week", "level", "shift", "usual", "off", "z", "C_zz"),
-    *("C_sz", "moments", "off_level", "off_foretold", "foretold", "cost", "rest", "unsure", "phases", "missed"),
+    *("C_sz", "moments", "off_level", "off_foretold", "foretold", "signs", "cost", "rest", "unsure", "phases"),
+    "missed",
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 

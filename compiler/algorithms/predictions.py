@@ -10,7 +10,7 @@
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts a linear regression on them and on the last values (`context_regression`).
 
-Where a stream may be of either sign alike and the loss is affine in it, what is learned of it counts as far as it has foretold
+Where a stream has come with both signs and the loss is affine in it, what is learned of it counts as far as it has foretold
 (`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it.
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
@@ -68,12 +68,10 @@ STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 AVERAGE = "average"
 """State under delays: averages of the data."""
-EITHER = 0.5
-"""Part of the longer side of a range about 0 that the shorter one has at least where nothing says of which sign a stream is: prices that
-fall below 0 at times have a level from the first round on."""
-FORETOLD = "foretold"
+FORETOLD, SIGNS = "foretold", "signs"
 SYMBOLS = {
-    FORETOLD: "sums of what came in the direction of predictions, of its squares, and of squares of what they missed"
+    FORETOLD: "sums of what came in the direction of predictions, of its squares, and of squares of what they missed",
+    SIGNS: "1 where data below 0 have come, and where data above it have",
 }
 """State of the predictions that are shrunk, by name."""
 
@@ -137,11 +135,10 @@ def _is_flat(expr: Expr, stream: str) -> bool:
 
 @lru_cache(maxsize=16)
 def shrunk_entries(canonical: Canonical) -> Floats:
-    """True for the entries of the data of whose sign nothing is known, and that the loss is affine in: its mean is that at their mean."""
+    """True for the entries of the data that may be of either sign, and that the loss is affine in: its mean is that at their mean."""
     own, (lower, upper) = predicted_of(canonical).streams, data_ranges(canonical)
     affine = [is_affine(as_function_of(canonical.objective, (n,)), (n,)) for n in own]
-    either = np.minimum(-lower, upper) >= EITHER * np.maximum(-lower, upper)
-    return either & (lower < 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values()))
+    return (lower < 0.0) & (upper > 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values()))
 
 
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
@@ -195,10 +192,11 @@ class Predictions:
             return {}
         zeros = self.t.zeros
         own = {"predicted": zeros((self.count, self.size))}
+        signs = {} if self.shrinkage is None else {SIGNS: zeros((2, self.size))}
         average = {} if self.p.turn is None else {AVERAGE: zeros((len(FORGETTING), self.size))}
         profiles = self.profiles if self.season > 1 else None
         parts = (profiles, self.detected, self.spread, self.regression, self.shrinkage)
-        return joined(own, average, *(part.init() for part in parts if part is not None))
+        return joined(own, average, signs, *(part.init() for part in parts if part is not None))
 
     def before(self, state: State) -> Value | None:
         """Predictions that were made of the round that came, (rows, entries); in the first round its own data stand for them."""
@@ -214,7 +212,9 @@ class Predictions:
         t = self.t
         self.p.note("predictions count as far as they have foretold what came")
         shrunk = t.constant(self.shrunk, "shrunk", "learned predictions of data in which the loss is affine")
-        return t.name("counted", t.where(shrunk, self.shrinkage.factors(state), 1.0) * made)
+        both = t.and_(array(state, SIGNS)[0] > 0.5, array(state, SIGNS)[1] > 0.5)
+        factors = t.where(t.and_(shrunk, both), self.shrinkage.factors(state), 1.0)
+        return t.name("counted", factors * made)
 
     def update(self, state: State, was: Value | None) -> State:
         """State after the round, with predictions of the next one."""
@@ -238,9 +238,11 @@ class Predictions:
                 t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[RECENT], table.shape))
             )
         if self.regression is not None:
-            after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL])
+            after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL], own[OVERALL])
         later = [t.reshape(average[OVERALL], (1, self.size))] * len(self._waiting)
         if self.shrinkage is not None:
+            signs = t.stack(t.to_float(now < 0.0), t.to_float(now > 0.0))
+            after[SIGNS] = t.name("signs", t.maximum(array(state, SIGNS), signs))
             after |= self.shrinkage.update(state, t.where(self.p.begun, was, 0.0), now)
         if self.detected is not None:
             following, kept = self.detected.update(state, own[RECENT], average[RECENT], now)

@@ -24,7 +24,7 @@ STACKED_SHRINK = 4.0
 """Rounds by which both factors of a stack are shrunk: until more have come, the contexts alone say more."""
 LEVEL_RATE = 0.05
 """Rate at which the average of what is missed forgets."""
-REGRESSED, MOMENTS, OFF, TOLD = "regressed", "moments", "off_level", "off_foretold"
+REGRESSED, MOMENTS, OFF, OFF_FORETOLD = "regressed", "moments", "off_level", "off_foretold"
 SYMBOLS = {
     "z": "means of the contexts",
     "C_zz": "covariances of the contexts",
@@ -32,7 +32,7 @@ SYMBOLS = {
     REGRESSED: "data as predicted by the contexts alone",
     MOMENTS: "moments of these predictions r, last values v and what r misses e about means: r r, r v, v v, r e, v e",
     OFF: "what regressions have missed of late",
-    TOLD: "sums of what regressions missed in the direction of this, of its squares, and of squares of what this missed of it",
+    OFF_FORETOLD: "sums of what regressions missed in the direction of this, of its squares, and of squares of what this missed of it",
 }
 """State that is kept, by name."""
 
@@ -68,7 +68,7 @@ class ContextRegression:
         self.p, self.t, self.size = p, p.tracer, size
         self.known = contexts(p.spec.canonical)
         self.width = sum(math.prod(shape_now(p.spec.canonical, n)) for n in self.known)
-        self.shrinkage = Shrinkage(p, TOLD, (size,))
+        self.shrinkage = Shrinkage(p, OFF_FORETOLD, (size,))
 
     def init(self) -> State:
         """State before the first round."""

@@ -264,12 +264,12 @@ class Predictions:
         return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
 
     def _shrunk(self) -> Floats:
-        """True for the predictions that are shrunk, (rows, entries): those that are learned, and not told or quantiles."""
+        """True for the predictions that are shrunk, (rows, entries): those that are learned, and no quantiles."""
         if not self.size:
             return np.zeros((self.count, 0), dtype=bool)
         _, _, quantile, shifted, *_ = places(self.p.spec.canonical, self.season)
-        told = np.isin(np.arange(self.count), (*quantile, *shifted, *self.stated, *self.forecasts))
-        return ~told.reshape(-1, 1) & shrunk_entries(self.p.spec.canonical)
+        given = np.isin(np.arange(self.count), (*quantile, *shifted, *self.stated, *self.forecasts))
+        return ~given.reshape(-1, 1) & shrunk_entries(self.p.spec.canonical)
 
     def samples(self, state: State) -> dict[str, Value]:
         """Values of streams with which kinks move at the quantiles of their errors."""

@@ -138,7 +138,7 @@ def shrunk_entries(canonical: Canonical) -> Floats:
     """True for the entries of the data that may be of either sign, and that the loss is affine in: its mean is that at their mean."""
     own, (lower, upper) = predicted_of(canonical).streams, data_ranges(canonical)
     affine = [is_affine(as_function_of(canonical.objective, (n,)), (n,)) for n in own]
-    return (lower < 0.0) & (upper > 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values()))
+    return np.asarray((lower < 0.0) & (upper > 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values())))
 
 
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:

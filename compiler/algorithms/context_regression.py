@@ -91,7 +91,7 @@ class ContextRegression:
         return within_ranges(self.p, made), {REGRESSED: by_contexts}
 
     def update(self, state: State, last: Value, change: Value, mean: Value) -> State:
-        """State after a round: `last` is what the data had been last, `change` what they are, both above their mean before."""
+        """State after a round: `last` is what the data had been last, `change` what they are, both above their `mean` before."""
         t, rate = self.t, 1.0 / self.p.played
         z, C, cross = (array(state, name) for name in ("z", "C_zz", "C_sz"))
         move = self._context() - z

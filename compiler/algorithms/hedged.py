@@ -9,10 +9,9 @@ Price: what the model states after `penalty`, else the setting, else `weight` ti
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
 * the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts; of noise about 0
   none), within reach of the last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) /
-  (2 c D)
-  + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where f or a constraint is not separable, or the domain
-  no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned: without
-  constraints, or where f is curved and all of them hold on average; up to AdaGrad's where a curved f is taken by its slope alone.
+  (2 c D) + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where f or a constraint is not separable, or the
+  domain no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned:
+  without constraints, or where f is curved and all of them hold on average; up to AdaGrad's where a curved f is taken by its slope alone.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
   (Gibbs & Candes 2021). On what is told of the round, experts go to the minimizer of a linear f at once;
 * where kinks of the loss move with the data, as that of unsold stock with demand, the same with the mean of f(u; s_k) over quantiles s_k of

@@ -11,7 +11,8 @@
 * with contexts a linear regression on them and on the last values (`context_regression`).
 
 Where a stream has come with both signs and the loss is affine in it, what is learned of it counts as far as it has foretold
-(`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it.
+(`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it. Prices that
+never were below 0 have a level, whatever range is declared, and count from the first round on.
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.

@@ -7,11 +7,11 @@ Price: what the model states after `penalty`, else the setting, else `weight` ti
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
-* the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts), within reach of the
-  last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) / (2 c D)
-  + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where f or a constraint is not separable, or the domain
-  no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned: without
-  constraints, or where f is curved and all of them hold on average; up to AdaGrad's where a curved f is taken by its slope alone.
+* the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts; of noise about 0
+  none), within reach of the last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) /
+  (2 c D) + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where f or a constraint is not separable, or the
+  domain no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned:
+  without constraints, or where f is curved and all of them hold on average; up to AdaGrad's where a curved f is taken by its slope alone.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
   (Gibbs & Candes 2021). On what is told of the round, experts go to the minimizer of a linear f at once;
 * where kinks of the loss move with the data, as that of unsold stock with demand, the same with the mean of f(u; s_k) over quantiles s_k of
@@ -100,6 +100,7 @@ from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, over_simplex
 from oco.compiler.algorithms.penalties import FARTHEST
+from oco.compiler.algorithms.predictions import SYMBOLS as FORETOLD
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.rounds_ahead import AHEAD, rounds_ahead, stores_valued
@@ -135,7 +136,8 @@ SLOPES = 100.0
 TOGETHER = (
     *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G", "lambda", "squares", "used", "F_lambda"),
     *("G_lambda", "average", "visits", "profile", "hours", "week", "level", "shift", "usual", "off", "z", "C_zz"),
-    *("C_sz", "moments", "cost", "rest", "unsure", "phases", "missed"),
+    *("C_sz", "moments", "off_level", "off_foretold", "foretold", "signs", "cost", "rest", "unsure", "phases"),
+    "missed",
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
@@ -375,6 +377,7 @@ HEDGED = Algorithm(
         "week": "sums of what each day of the week was above the average of all days, and of the scales",
         "level": "what the last rounds were above the weekly predictions",
         **CURVED,
+        **FORETOLD,
         **REGRESSED,
         **SPREAD,
         **VALUED,

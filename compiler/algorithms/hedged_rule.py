@@ -120,7 +120,7 @@ class Hedged:
         learned: State = {}
         if solved:
             p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
-            paid, learned = _judged(p, state, prices, was, solved)
+            paid, learned = _judged(p, state, prices, predictions.counted(state, was), solved)
         p.note("gradients on the penalised loss")
         losses, S, blocks = _gradient_experts(p, state, prices)
         losses = t.concat(losses, paid) if solved else losses
@@ -310,7 +310,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     t, N, D, canonical = p.tracer, p.constraint_count, p.setting("D"), p.spec.canonical
     x, S, first = rows(state, "x"), array(state, "S"), len(gradients(canonical))
     solved = solving(canonical, predictions.season, is_curved(p))
-    data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
+    made = array(state, "predicted") if predictions.size else None
+    data = _rows_of(p, predictions.counted(state, made), solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = DualPrices(p).caps_beside(t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
     priced, known = DualPrices(p).some, coupling(canonical)

@@ -10,6 +10,10 @@
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts a linear regression on them and on the last values (`context_regression`).
 
+Where a stream has come with both signs and the loss is affine in it, what is learned of it counts as far as it has foretold
+(`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it. Prices that
+never were below 0 have a level, whatever range is declared, and count from the first round on.
+
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.
 """
@@ -28,10 +32,12 @@ from oco.compiler.algorithms.detected_seasons import DetectedSeasons, seasons_tr
 from oco.compiler.algorithms.error_quantiles import LEVELS, ErrorQuantiles
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.algorithms.profiles import ROWS, Profiles
+from oco.compiler.algorithms.shrinkage import Shrinkage
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import (
     data_of,
+    data_ranges,
     parts_of,
     picking,
     positions,
@@ -46,6 +52,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.feedback_delay import expected_names
 from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
+from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
@@ -62,6 +69,12 @@ STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 AVERAGE = "average"
 """State under delays: averages of the data."""
+FORETOLD, SIGNS = "foretold", "signs"
+SYMBOLS = {
+    FORETOLD: "sums of what came in the direction of predictions, of its squares, and of squares of what they missed",
+    SIGNS: "1 where data below 0 have come, and where data above it have",
+}
+"""State of the predictions that are shrunk, by name."""
 
 
 @lru_cache(maxsize=16)
@@ -121,6 +134,14 @@ def _is_flat(expr: Expr, stream: str) -> bool:
     return isinstance(towards, Constant) and not np.any(towards.value.array)
 
 
+@lru_cache(maxsize=16)
+def shrunk_entries(canonical: Canonical) -> Floats:
+    """True for the entries of the data that may be of either sign, and that the loss is affine in: its mean is that at their mean."""
+    own, (lower, upper) = predicted_of(canonical).streams, data_ranges(canonical)
+    affine = [is_affine(as_function_of(canonical.objective, (n,)), (n,)) for n in own]
+    return np.asarray((lower < 0.0) & (upper > 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values())))
+
+
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     """Rows of the averages, of the seasons, of the stated quantiles, of the quantiles of errors, of the regression, and of the model's own
     predictions, of forecasts and of seasons that are detected.
@@ -168,6 +189,8 @@ class Predictions:
         self.regression = ContextRegression(p, self.size) if self.regressed else None
         compared = (self.seasonal[SPREAD_OF] if self.seasonal else 0, *self.regressed, *given)
         self.spread = ErrorQuantiles(p, kinked_entries(p.spec.canonical), compared) if self.shifted else None
+        self.shrunk = self._shrunk()
+        self.shrinkage = Shrinkage(p, FORETOLD, (self.count, self.size)) if self.shrunk.any() else None
 
     def init(self) -> State:
         """State before the first round."""
@@ -175,9 +198,11 @@ class Predictions:
             return {}
         zeros = self.t.zeros
         own = {"predicted": zeros((self.count, self.size))}
+        signs = {} if self.shrinkage is None else {SIGNS: zeros((2, self.size))}
         average = {} if self.p.turn is None else {AVERAGE: zeros((len(FORGETTING), self.size))}
-        parts = (self.profiles if self.season > 1 else None, self.detected, self.spread, self.regression)
-        return joined(own, average, *(part.init() for part in parts if part is not None))
+        profiles = self.profiles if self.season > 1 else None
+        parts = (profiles, self.detected, self.spread, self.regression, self.shrinkage)
+        return joined(own, average, signs, *(part.init() for part in parts if part is not None))
 
     def before(self, state: State) -> Value | None:
         """Predictions that were made of the round that came, (rows, entries); in the first round its own data stand for them."""
@@ -185,6 +210,17 @@ class Predictions:
             return None
         made = array(state, "predicted")
         return self.t.name("was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape)))
+
+    def counted(self, state: State, made: Value | None) -> Value | None:
+        """Predictions (rows, entries) as experts take them: shrunk by what they have foretold."""
+        if self.shrinkage is None or made is None:
+            return made
+        t = self.t
+        self.p.note("predictions count as far as they have foretold what came")
+        shrunk = t.constant(self.shrunk, "shrunk", "learned predictions of data in which the loss is affine")
+        both = t.and_(array(state, SIGNS)[0] > 0.5, array(state, SIGNS)[1] > 0.5)
+        factors = t.where(t.and_(shrunk, both), self.shrinkage.factors(state), 1.0)
+        return t.name("counted", factors * made)
 
     def update(self, state: State, was: Value | None) -> State:
         """State after the round, with predictions of the next one."""
@@ -208,8 +244,12 @@ class Predictions:
                 t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[RECENT], table.shape))
             )
         if self.regression is not None:
-            after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL])
+            after |= self.regression.update(state, was[LAST] - was[OVERALL], now - own[OVERALL], own[OVERALL])
         later = [t.reshape(average[OVERALL], (1, self.size))] * len(self._waiting)
+        if self.shrinkage is not None:
+            signs = t.stack(t.to_float(now < 0.0), t.to_float(now > 0.0))
+            after[SIGNS] = t.name("signs", t.maximum(array(state, SIGNS), signs))
+            after |= self.shrinkage.update(state, t.where(self.p.begun, was, 0.0), now)
         if self.detected is not None:
             following, kept = self.detected.update(state, own[RECENT], average[RECENT], now)
             later.append(t.reshape(following, (1, self.size)))
@@ -228,6 +268,14 @@ class Predictions:
             return was[: len(FORGETTING)]
         kept = array(state, AVERAGE)
         return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
+
+    def _shrunk(self) -> Floats:
+        """True for the predictions that are shrunk, (rows, entries): those that are learned, and no quantiles."""
+        if not self.size:
+            return np.zeros((self.count, 0), dtype=bool)
+        _, _, quantile, shifted, *_ = places(self.p.spec.canonical, self.season)
+        given = np.isin(np.arange(self.count), (*quantile, *shifted, *self.stated, *self.forecasts))
+        return ~given.reshape(-1, 1) & shrunk_entries(self.p.spec.canonical)
 
     def samples(self, state: State) -> dict[str, Value]:
         """Values of streams with which kinks move at the quantiles of their errors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -150,3 +150,18 @@ def solved(problem: cp.Problem) -> None:
             problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
         except cp.SolverError:
             problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+
+
+class MetricStep:
+    """argmin of <slope, v - x> + |root (v - x)|^2 / 2 over a set of CVXPY, as `solve` finds it; put into standard form once."""
+
+    def __init__(self, size: int, within: Callable[[cp.Variable], list[Any]]) -> None:
+        self.v, moved = cp.Variable(size), cp.Variable(size)
+        self.x, self.slope, self.root = cp.Parameter(size), cp.Parameter(size), cp.Parameter((size, size))
+        cost = self.slope @ moved + cp.sum_squares(self.root @ moved) / 2
+        self.problem = cp.Problem(cp.Minimize(cost), [*within(self.v), moved == self.v - self.x])
+
+    def __call__(self, x: Array, slope: Array, root: Array) -> Array:
+        self.x.value, self.slope.value, self.root.value = x, slope, root
+        solved(self.problem)
+        return np.asarray(self.v.value)

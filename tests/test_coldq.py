@@ -11,7 +11,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from coldq_cases import CASES, reference
-from driving import Array, Round, Run, solve, trajectory
+from driving import Array, Round, Run, solve, solved, trajectory
 from thorough import corners
 
 from oco.compiler.selection.plan import compile_plan
@@ -182,14 +182,19 @@ def test_steps_are_as_good_as_those_of_cvxpy_on_hard_rows(domain: str) -> None:
     run = Run(compile_plan(parse(HARD.format(domain=domain)), algorithm="coldq"))
     begin = run.state
     (y,) = run.decisions
+    v, slope, root, near = cp.Variable(6), cp.Parameter(6), cp.Parameter(nonneg=True), cp.Parameter(6)
+    rows, levels = cp.Parameter((5, 6)), cp.Parameter(5)
+    objective = slope @ v + cp.sum_squares(root * v - near) + cp.sum(cp.pos(rows @ v - levels))
+    problem = cp.Problem(cp.Minimize(objective), SETS[domain](v))
     for _ in range(40):
         c, (A, b) = rng.normal(size=6) * 10.0 ** rng.integers(-2, 5), hard_rows(rng)
         Q = 10.0 ** rng.uniform(-2, 5, 5)
         run.state = (*begin[:2], Q, *begin[3:])
         run.play({"c": c, "A": A, "b": b})
-        v = cp.Variable(6)
         size = max(1.0, float(np.abs(c).max()), float((Q * np.abs(A).max(axis=1)).max()))
-        solve((c @ (v - y) + cp.sum_squares(v - y) + Q @ cp.pos(A @ v - b)) / size, SETS[domain](v))
+        slope.value, root.value, near.value = c / size, size**-0.5, size**-0.5 * y
+        rows.value, levels.value = Q[:, None] * A / size, Q * b / size
+        solved(problem)
 
         def cost(x: Array, c: Array = c, A: Array = A, b: Array = b, Q: Array = Q) -> float:
             return float(c @ (x - y) + ((x - y) ** 2).sum() + Q @ np.maximum(A @ x - b, 0))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, Run, solve, trajectory
+from driving import Array, Round, Run, solved, trajectory
 from thorough import corners
 
 from oco.compiler.selection.plan import compile_plan
@@ -63,12 +63,31 @@ DOMAINS = {
 }
 
 
+class ExpertStep:
+    """Step of an expert by CVXPY: argmin of <slope, v - x> + a |v - x|^2 + sum_n [rows v - levels]_n^+, put into standard form once."""
+
+    def __init__(self, constraints: Callable[[cp.Variable], list[cp.Constraint]]) -> None:
+        self.v, moved, self.x = cp.Variable(4), cp.Variable(4), cp.Parameter(4)
+        self.slope, self.a = cp.Parameter(4), cp.Parameter(nonneg=True)
+        self.rows, self.levels = cp.Parameter((2, 4)), cp.Parameter(2)
+        violation = cp.sum(cp.pos(self.rows @ self.v - self.levels))
+        cost = self.slope @ moved + self.a * cp.sum_squares(moved) + violation
+        self.problem = cp.Problem(cp.Minimize(cost), [*constraints(self.v), moved == self.v - self.x])
+
+    def __call__(self, slope: Array, a: float, x: Array, rows: Array, levels: Array) -> Array:
+        self.slope.value, self.a.value, self.x.value = slope, a, x
+        self.rows.value, self.levels.value = rows, levels
+        solved(self.problem)
+        return np.asarray(self.v.value)
+
+
 def reference(rounds: list[Round], domain: str, gradient: Callable[[Array, Array], Array]) -> list[Array]:
     """Algorithm 2; each expert by CVXPY. M = floor(log2(1 + T) / 2) + 1; the weights move at t = 1 too (erratum 17)."""
     T = len(rounds)
     M = math.floor(math.log2(1 + T) / 2) + 1
     eta, gamma, kappa = T**-1.5, 0.5 * T**1.5, T**-0.5
     constraints, start, _ = DOMAINS[domain]
+    step = ExpertStep(constraints)
     w = np.array([(M + 1) / (m * (m + 1) * M) for m in range(1, M + 1)])
     x, Q = [start.copy() for _ in range(M)], [np.full(2, gamma) for _ in range(M)]
     played = []
@@ -80,11 +99,8 @@ def reference(rounds: list[Round], domain: str, gradient: Callable[[Array, Array
         for m in range(M):
             g = d["G"] @ x[m] - 0.3
             Q[m] = Q[m] if t == 1 else np.maximum((1 - eta) * Q[m] + np.maximum(g, 0), gamma)
-            v = cp.Variable(4)
-            own = gradient(x[m], d["a"])
-            cost = own @ (v - x[m]) + math.sqrt(t) / 2**m * cp.sum_squares(v - x[m]) + Q[m] @ cp.pos(d["G"] @ v - 0.3)
-            solve(cost / gamma, constraints(v))
-            following.append(np.asarray(v.value))
+            own, rows = gradient(x[m], d["a"]) / gamma, Q[m][:, None] * d["G"] / gamma
+            following.append(step(own, math.sqrt(t) / 2**m / gamma, x[m], rows, 0.3 * Q[m] / gamma))
         w = w * np.exp(-kappa * np.array([slope @ (y - mean) for y in x]))
         w, x = w / w.sum(), following
     return played

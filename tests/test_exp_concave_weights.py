@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Run, plan_of, solve
+from driving import Array, MetricStep, Run, plan_of, solved
 from test_c99 import has_compiler
 from thorough import thorough
 
@@ -43,15 +43,14 @@ class Points:
     def __init__(self) -> None:
         self.y = [np.full(N, 1 / N) for _ in range(2 + len(RATES))]
         self.A, self.b = np.eye(N), np.zeros(N)
+        self.nearest = MetricStep(N, lambda v: [v >= 0, cp.sum(v) == 1])
 
     def play(self, r: Array) -> None:
         g = r / (r @ self.y[1])
         self.A += np.outer(g, g)
         self.b += 2 * g
-        v = cp.Variable(N)
         target, root = SHARE * np.linalg.solve(self.A, self.b), np.linalg.cholesky(self.A).T
-        solve(cp.sum_squares(root @ (v - target)), [v >= 0, cp.sum(v) == 1])
-        self.y[1] = np.asarray(v.value)
+        self.y[1] = self.nearest(target, np.zeros(N), root)
         for k, eta in enumerate(RATES, 2):
             grown = self.y[k] * np.exp(eta * r / (r @ self.y[k]))
             self.y[k] = grown / grown.sum()
@@ -111,14 +110,16 @@ def test_decisions_equal_the_listing() -> None:
 
 def test_experts_beside_the_points_are_the_nearest_within_the_constraints_as_predicted() -> None:
     run = Run(plan_of(market(SECTOR), "hedged"))
+    v, near, a, margin = cp.Variable(N), cp.Parameter(N), cp.Parameter(N), cp.Parameter()
+    nearest = cp.Problem(cp.Minimize(cp.sum_squares(v - near)), [v >= 0, cp.sum(v) == 1, a @ v + margin <= 0])
     for r in relatives(6, seed=2):
         run.play({"r": r})
         row, count = run.value("predicted")[2], len(QUANTILES) * (2 + len(RATES))
         margins = run.value("margin")[-count:]
         for k, x in enumerate(run.value("x")[-count:]):
-            v, y = cp.Variable(N), run.value("y")[k // len(QUANTILES)]
-            a = row * np.array([0.6, 0.6, -0.4, -0.4])
-            solve(cp.sum_squares(v - y), [v >= 0, cp.sum(v) == 1, a @ v + margins[k] <= 0])
+            near.value, margin.value = run.value("y")[k // len(QUANTILES)], margins[k].item()
+            a.value = row * np.array([0.6, 0.6, -0.4, -0.4])
+            solved(nearest)
             np.testing.assert_allclose(x, v.value, atol=1e-5)
 
 

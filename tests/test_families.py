@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -15,6 +16,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.problem.families import families
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
+from oco.dsl.model import Model
 
 N = 12
 RNG = np.random.default_rng(0)
@@ -38,6 +40,12 @@ def model(vectors: bool, slope: bool = False) -> oco.Model:
             m.subject_to(oco.sum(x) <= 20, name="all", each_round=True)
         m.subject_to((low[i] * x[i] if slope else low[i] - x[i]) <= 0.5, name=f"down{i}", each_round=True)
     return m
+
+
+@cache
+def built(vectors: bool, slope: bool = False) -> Model:
+    """Model of `model`, whose facts all algorithms share."""
+    return model(vectors, slope).build()
 
 
 def data(rounds: int = 40) -> dict[str, Any]:
@@ -76,8 +84,7 @@ def test_few_and_different_numbers_stay_as_they_are() -> None:
     ),
 )
 def test_a_loop_decides_as_vectors_do(algorithm: str, slope: bool) -> None:
-    loop = oco.compile(model(False, slope), algorithm=algorithm)
-    vectors = oco.compile(model(True, slope), algorithm=algorithm)
+    loop, vectors = (oco.compile(built(v, slope), algorithm=algorithm) for v in (False, True))
     one, other = loop.learner(), vectors.learner()
     for t in range(40):
         a, b = one.decide(), other.decide()
@@ -88,7 +95,7 @@ def test_a_loop_decides_as_vectors_do(algorithm: str, slope: bool) -> None:
 
 
 def test_constraints_are_measured_in_the_order_of_the_text() -> None:
-    plan = oco.compile(model(False), algorithm="coldq")
+    plan = oco.compile(built(False), algorithm="coldq")
     row, x = {n: v[0] for n, v in data().items()}, np.linspace(0, 4, N)
     measure = plan.compiled("numpy").measure
     assert measure is not None

@@ -129,15 +129,16 @@ def test_where_no_decision_is_left_the_least_violating_one_is_taken() -> None:
     plan, impossible = plan_of(model("box(0, 0.8)")), 0
     learner = plan.learner(backend="numpy")
     data = rounds(3)
+    z, load, W, sizes = cp.Variable(3), cp.Parameter(), cp.Parameter(data["W"][0].shape), cp.Parameter(2, nonneg=True)
+    low, most = cp.pos(load - z[0] - 2 * z[1]) / np.sqrt(5), cp.pos(W @ z - sizes)
+    tie = (z[0] - z[2] - 0.1 * load) / np.sqrt(2)
+    problem = cp.Problem(cp.Minimize(cp.square(low) + cp.sum_squares(most) + cp.square(tie)), [z >= 0, z <= 0.8])
     for t in range(T):
         now = {"load": np.array(2 + (t % 10) / 10), "W": data["W"][t], "price": data["price"][t]}
         x = learner.decide(load=now["load"], W=now["W"])
         feedback = learner.observe(price=now["price"])
-        z = cp.Variable(3)
-        parts = cp.pos(now["load"] - z[0] - 2 * z[1]) / np.sqrt(5)
-        rows = cp.multiply(cp.pos(now["W"] @ z - 4), 1 / np.linalg.norm(now["W"], axis=1))
-        tie = (z[0] - z[2] - 0.1 * now["load"]) / np.sqrt(2)
-        problem = cp.Problem(cp.Minimize(cp.square(parts) + cp.sum_squares(rows) + cp.square(tie)), [z >= 0, z <= 0.8])
+        lengths = np.linalg.norm(now["W"], axis=1)
+        load.value, W.value, sizes.value = now["load"], now["W"] / lengths[:, None], 4 / lengths
         problem.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12)
         assert np.sum(broken(x, now) ** 2) <= problem.value + 1e-8
         if problem.value > 1e-6:

@@ -12,7 +12,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, Run, plan_of, situation, solve, trajectory
+from driving import Array, Round, Run, plan_of, situation, solve, solved, trajectory
 from test_c99 import has_compiler
 from thorough import corners, turns
 
@@ -43,6 +43,8 @@ class Case:
     limits: Callable[[Round, Any], list[Any]]
     convex: Callable[[Any], list[Any]]
     diameter: float
+    most: float
+    """What no value of a constraint in the domain exceeds."""
     form: MemoryForm
     start: float = 0.0
 
@@ -69,6 +71,7 @@ CASES = {
         lambda d, x: [np.array([[1, 2, 0.5], [0.3, 0, 1]]) @ x - d["b"]],
         _box,
         math.sqrt(3),
+        3.1,
         MemoryForm.ADDITIVE,
         0.5,
     ),
@@ -80,6 +83,7 @@ CASES = {
         lambda d, x: [d["b"] - 2 * cp.sum(cp.log(1 + 4 * x))],
         _box,
         math.sqrt(3),
+        2.0,
         MemoryForm.ADDITIVE,
         0.5,
     ),
@@ -91,6 +95,7 @@ CASES = {
         lambda d, x: [cp.sum_squares(x - 0.2) - d["r"] - 0.1 * np.exp(d["r"])],
         _ball,
         2.0,
+        1.6,
         MemoryForm.ADDITIVE,
     ),
     "additive in a ball, kinks": Case(
@@ -101,6 +106,7 @@ CASES = {
         lambda d, x: [cp.max(x) + 0.5 * x[0] - d["r"]],
         _ball,
         2.0,
+        1.3,
         MemoryForm.ADDITIVE,
     ),
     "monotone, entry by entry": Case(
@@ -111,6 +117,7 @@ CASES = {
         lambda d, x: [cp.multiply(d["load"], x) - 0.8],
         _box,
         math.sqrt(3),
+        2.2,
         MemoryForm.MONOTONE,
         0.5,
     ),
@@ -122,6 +129,7 @@ CASES = {
         lambda d, x: [x[int(d["k"])] - 0.3 * cp.sum(x) - 0.1],
         _box,
         math.sqrt(3),
+        0.6,
         MemoryForm.FINITE,
         0.5,
     ),
@@ -133,6 +141,7 @@ CASES = {
         lambda d, x: [(int(d["k"]) - 20) * (x[0] - 0.5) + x[1] - 2],
         _box,
         math.sqrt(3),
+        9.0,
         MemoryForm.FINITE,
         0.5,
     ),
@@ -144,6 +153,7 @@ CASES = {
         lambda d, x: [cp.sum(x) - 0.2],
         _ball,
         2.0,
+        1.6,
         MemoryForm.FIXED,
     ),
 }
@@ -155,15 +165,18 @@ def drawn(case: Case, seed: int = 3) -> list[Round]:
 
 
 def listing(case: Case, rounds: Sequence[Round], window: int = T) -> list[Array]:
-    """x_{t+1} = the projection of x_t - eta_t c_t onto the domain under the constraints of the last rounds, all of them written out."""
+    """x_{t+1} = the projection of x_t - eta_t c_t onto the domain under the constraints of the last rounds, all of them written out: those
+    of the other rounds are loosened so far that no decision of the domain breaks them.
+    """
     x, squares = np.full(3, case.start), 0.0
-    found = [x]
+    found, v, y, loose = [x], cp.Variable(3), cp.Parameter(3), cp.Parameter(len(rounds), nonneg=True)
+    every = [g <= loose[k] for k, d in enumerate(rounds) for g in case.limits(d, v)]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(v - y)), [*case.convex(v), *every])
     for t, d in enumerate(rounds):
         squares += float(d["c"] @ d["c"])
-        y = x - math.sqrt(2) * case.diameter / (2 * math.sqrt(squares)) * d["c"]
-        v = cp.Variable(3)
-        seen = [g <= 0 for past in rounds[max(0, t + 1 - window) : t + 1] for g in case.limits(past, v)]
-        solve(cp.sum_squares(v - y), [*case.convex(v), *seen])
+        y.value = x - math.sqrt(2) * case.diameter / (2 * math.sqrt(squares)) * d["c"]
+        loose.value = [0.0 if t - window < k <= t else case.most for k in range(len(rounds))]
+        solved(problem)
         x = np.asarray(v.value)
         found.append(x)
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import solved
+from driving import MetricStep
 from thorough import thorough
 
 import oco
@@ -46,6 +46,7 @@ def literal(
     theta, D = facts["loss.exp_concavity"].value, facts["domain.diameter.l2"].value
     d = plan.model.decisions[0].shape[0]
     n = d - (normal is not None)
+    step = MetricStep(d, CUTS[domain])
     x, A, S, M, steepest, played = plan.learner(backend="numpy").decide(), np.zeros((d, d)), 0.0, 0.0, 0.0, []
     for t in range(T):
         played.append(x)
@@ -56,10 +57,7 @@ def literal(
         A = A + gamma * np.outer(g, g)
         steepest = max(steepest, 0.0 if hessians is None else g @ hessians(t) @ g / (g @ g))
         eps = max(min(n / (gamma * D * D), np.sqrt(S) / D), steepest)
-        root, v = np.linalg.cholesky(eps * np.eye(d) + A), cp.Variable(d)
-        problem = cp.Problem(cp.Minimize(g @ v + cp.sum_squares(root.T @ (v - x)) / 2), CUTS[domain](v))
-        solved(problem)
-        x = np.asarray(v.value)
+        x = step(x, g, np.linalg.cholesky(eps * np.eye(d) + A).T)
     return np.array(played)
 
 

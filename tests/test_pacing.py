@@ -52,13 +52,13 @@ def reference(data: dict[str, Any], budgets: Any, price: float, eta: float, box:
     n = 3 if box else 4
     free = np.zeros(n) if box else np.eye(n)[-1]
     prices, spent, xs, seen = np.zeros(len(costs)), np.zeros(len(costs)), [], []
+    x, slope = cp.Variable(n), cp.Parameter(n)
+    problem = cp.Problem(cp.Minimize(slope @ x), [x >= 0, x <= 1] if box else [x >= 0, cp.sum(x) == 1])
     for t in range(T):
-        x = cp.Variable(n)
         a = np.array([np.append(c[t], np.zeros(n - 3)) for c in costs])
         rho = budgets / T
-        loss = -np.append(data["gain"][t], np.zeros(n - 3)) @ x + (prices / rho) @ (a @ x)
-        within = [x >= 0, x <= 1] if box else [x >= 0, cp.sum(x) == 1]
-        cp.Problem(cp.Minimize(loss), within).solve(solver="HIGHS")
+        slope.value = (prices / rho) @ a - np.append(data["gain"][t], np.zeros(n - 3))
+        problem.solve(solver="HIGHS")
         need, left = a @ x.value, budgets - spent
         theta = min([1.0, *(max(b, 0) / c for b, c in zip(left, need) if c > b)])
         xs.append(free + theta * (x.value - free))

@@ -98,15 +98,16 @@ def test_each_decision_is_the_nearest_one_within_reach_of_the_last(backend: str)
     plan, data = plan_of(TEXT), rounds(1)
     learner, scales = plan.learner(backend=backend), plan._spec.scales
     last = {"p": np.full(3, 4.0), "q": np.zeros(())}
+    p, q, near, load, before = cp.Variable(3), cp.Variable(), cp.Parameter(4), cp.Parameter(), cp.Parameter(4)
+    rows = [p >= 0, p <= 8, q >= -2, q <= 2, cp.sum(p) + q >= load]
+    rows += [p - before[:3] <= 0.5, before[:3] - p <= 0.8, q - 0.5 * before[3] >= -1]
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(cp.hstack([p, q]) - near)), rows)
     for t in range(T):
         own = [np.asarray(learner.values[f"x_{n}"]) for n in ("p", "q")]
         y = [o + scales.radius * u for o, u in zip(scales.origins, own)]
         x = learner.decide(load=data["load"][t])
         feedback = learner.observe(price=data["price"][t])
-        p, q = cp.Variable(3), cp.Variable()
-        rows = [p >= 0, p <= 8, q >= -2, q <= 2, cp.sum(p) + q >= data["load"][t]]
-        rows += [p - last["p"] <= 0.5, last["p"] - p <= 0.8, q - 0.5 * last["q"] >= -1]
-        problem = cp.Problem(cp.Minimize(cp.sum_squares(p - y[0]) + cp.square(q - y[1])), rows)
+        near.value, load.value, before.value = np.hstack(y), data["load"][t], np.hstack([last["p"], last["q"]])
         problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
         assert feedback.violation.max() <= 1e-9
         moved = np.concatenate([x["p"] - last["p"] - 0.5, last["p"] - x["p"] - 0.8])

@@ -108,8 +108,7 @@ class Choice:
     def decided_by(self, pilots: Pilots) -> Choice:
         """Choice that pilot runs make among the candidates and their constants; those that were not run come after."""
         if not pilots.order:
-            first = replace(self.verdicts[0], reason=f"{why_first(self.usable)} (no pilot runs: {pilots.skipped})")
-            return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots)
+            return self._unpiloted(pilots)
         places = {name: k for k, name in enumerate(pilots.order)}
         ranked = sorted(self.usable, key=lambda v: places.get(v.name, len(places)))
         refused = [v for v in self.verdicts if v.applicability is Applicability.REFUSED]
@@ -120,6 +119,20 @@ class Choice:
         best = replace(best, applicability=Applicability.CHOSEN, reason=why)
         losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         return replace(self, verdicts=(best, *losers, *refused), pilots=pilots, policy=policy)
+
+    def _unpiloted(self, pilots: Pilots) -> Choice:
+        """Choice where no pilot runs were made: where time was short for them, of an algorithm that weighs rules as the rounds come."""
+        mixing = [v for v in self.usable if v.algorithm.mixes and pilots.left_out]
+        why = "it weighs rules as the rounds come" if mixing else why_first(self.usable)
+        best, usual = (mixing or self.usable)[0], self.verdicts[0]
+        first = replace(best, applicability=Applicability.CHOSEN, reason=f"{why} (no pilot runs: {pilots.skipped})")
+        if best.name == usual.name:
+            return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots)
+        behind = replace(
+            usual, applicability=Applicability.APPLICABLE, reason=f"`{best.name}` {why.removeprefix('it ')}"
+        )
+        rest = (v for v in self.verdicts[1:] if v.name != best.name)
+        return replace(self, verdicts=(first, behind, *rest), pilots=pilots)
 
     def alone(self, v: Verdict, s: Situation | None = None) -> Choice:
         """Choice of that verdict as if it were named, in this situation or another."""

@@ -83,11 +83,13 @@ class ToCome:
 
     of      costs (4, m) or (5, m) of the h-th round after the next one, by h
     mean    mean cost of a unit of all rounds, (m,)
+    later   rounds from the present one to the next one, h = 0
     unsure  usual size of the errors of the drift, with what of them lasts, (m,); None where constraints keep both ends of each store
     """
 
     of: Callable[[Value], Value]
     mean: Value
+    later: int
     unsure: Value | None = None
 
 
@@ -149,7 +151,7 @@ class CostsToCome:
         p = self.p
         assert p.round is not None
         costs = self.learned.to_come(state, p.round + (p.ahead - 1), p.played)
-        return ToCome(costs, self.learned.kept(state, "overall")[0], self._kept_unsure(state))
+        return ToCome(costs, self.learned.kept(state, "overall")[0], p.ahead, self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
         """Costs from this round on, which has begun, as learned and as predicted."""
@@ -158,7 +160,7 @@ class CostsToCome:
         begun, over = p.round - 1, p.played - 1.0
         learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
         if not count:
-            return ToCome(learned, overall[0], self._kept_unsure(state))
+            return ToCome(learned, overall[0], 0, self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
         usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
@@ -173,7 +175,7 @@ class CostsToCome:
             near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
             return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
-        return ToCome(of, t.name("mean", mean), self._kept_unsure(state))
+        return ToCome(of, t.name("mean", mean), 0, self._kept_unsure(state))
 
     def _predicted(self, count: int) -> Value:
         """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4 or 5, m)."""

@@ -207,10 +207,6 @@ class PositionValue:
         alone = (drift - array(state, EXPECTED)) * t.sqrt(length + 1.0)
         return t.where(self.p.played > length + 1.5, whole, alone)  # the first round expected nothing yet
 
-    def constant(self, name: str) -> Value:
-        """Attribute of the stores, for all entries, (m,)."""
-        return self.t.constant(np.concatenate([getattr(s, name) for s in self.stores]), name)
-
     def of_ways(self, name: str) -> Value:
         """Attribute of the pipelines, for all entries, (m,)."""
         parts = [np.broadcast_to(np.float64(getattr(w, name)), w.rate.shape) for w in self.ways]
@@ -301,11 +297,11 @@ class _ToCome:
         there = level + column(self.sums[h])
         z = t.reshape(t.reshape(there, (m, P, 1)) + t.reshape(self.errors, (m, 1, K)), (m, P * K))
         edge = EDGE * (upper - lower)
-        known = -self.known.at(z, {}) if self.known else 0.0 * z
+        known = -self.known.at(z, {}, self.value.p.round) if self.known else 0.0 * z
         known = t.where(z > upper + edge, -charged, t.where(z < lower - edge, paid, known))
         inside = t.to_float(t.and_(z <= upper + edge, z >= lower - edge))
         known, inside = (t.sum(t.reshape(v, (m, P, K)), axis=2) / float(K) for v in (known, inside))
-        keep, row = column(value.constant("keep")), self.table[h]
+        keep, row = column(value.of_ways("keep")), self.table[h]
         following = keep * level + column(value.of_ways("of_stock")) * column(row[DRIFT])
         return known + inside * keep * self._interpolated(after, following) - column(row[2])
 

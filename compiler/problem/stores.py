@@ -2,11 +2,12 @@
 
     s' = keep s + sum_k rate_k x_k + drift,      lower <= s <= upper
 
-with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
-term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
-that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift, as
-of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an entry brings so much into others
-(`brought`), and an entry that others move may have no flow of its own. The value of what is left is concave and piecewise linear,
+with numbers `keep`, which may change with the round, and `rate`, and a drift of contexts, streams and the round: what is in a battery, a
+tank, a warehouse. A flow is one term of these sums; an entry of the decisions has several where it moves several stores, as water from one
+reservoir into the next. A drift that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other
+entries are a part of the drift, as of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an
+entry brings so much into others (`systems`), and an entry that others move may have no flow of its own. The value of what is left is concave
+and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.by_round import over_like_rounds, row_of_round, season_of
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
@@ -83,16 +85,18 @@ def _moved(made: Sequence[StoreOfState]) -> set[str]:
     return moved
 
 
-def brought(own: Sequence[StoreOfState]) -> Floats:
-    """Units that one more in a store entry brings into each other entry by the next round, numbered over all stores, (m, m)."""
+def systems(own: Sequence[StoreOfState]) -> Floats:
+    """A of s' = A s + ..., for the entries of all stores, numbered one after the other: a table by the round, (P, m, m)."""
     begins = np.cumsum([0, *(s.size for s in own)])
     at = {s.name: slice(int(a), int(a) + s.size) for s, a in zip(own, begins)}
-    result = np.zeros((begins[-1], begins[-1]))
+    m = int(begins[-1])
+    parts = [np.zeros((1, m, m))]
     for s in own:
-        for name, factors in s.coupled.items():
+        for name, factors in ((s.name, s.keep[:, :, None] * np.eye(s.size)), *s.coupled.items()):
             if name in at:
-                result[at[name], at[s.name]] = factors.T
-    return result
+                parts.append(np.zeros((len(factors), m, m)))
+                parts[-1][:, at[s.name], at[name]] += factors
+    return np.asarray(sum(over_like_rounds(parts)))
 
 
 def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
@@ -156,7 +160,7 @@ def valued(canonical: Canonical) -> Canonical:
             continue
         left = algebra.broadcast(store.following, store.shape)
         for cost in (c for c in costs if not c.left):
-            total = algebra.sub(total, _summed(cost.at(left)))
+            total = algebra.sub(total, _summed(cost.a_round_later(canonical).at(left)))
     moving = None if own.moving is None else algebra.sub(own.moving, total)
     return replace(
         own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical
@@ -213,7 +217,7 @@ def _left(store: StoreOfState) -> Expr:
     if store.ends.paid.any() or store.ends.free.any():
         total = algebra.add(total, _summed(algebra.mul(short, outside(store.state, End.LOWER))))
     if store.ends.wasted.any():
-        upper = constant(store.ends.upper.reshape(store.shape))
+        upper = row_of_round(store.ends.uppers.reshape(-1, *store.shape))
         total = algebra.sub(total, _summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
     return total
 
@@ -274,14 +278,5 @@ def season_by_round(canonical: Canonical) -> int:
     remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
     statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
     predicted = (int(s.number) for s in statistics if s is not None and s.kind == "season")
-    lengths = (k for k in (*(_length(*n.children) for n in remainders), *predicted) if k <= most)
+    lengths = (k for k in (*(season_of(*n.children) for n in remainders), *predicted) if k <= most)
     return max(lengths, default=1) if following else 1
-
-
-def _length(number: Expr, divisor: Expr) -> int:
-    """Rounds after which the remainder of a number repeats itself, where the number is that of the round or so much more, else 1."""
-    own = set(names(number))
-    if own != set(names(number, Kind.ROUND)) or not own or not isinstance(divisor, Constant) or divisor.shape:
-        return 1
-    grows = evaluate(number, {}, 2) - evaluate(number, {}, 1)
-    return int(divisor.value.array) if (grows == 1).all() else 1

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.flow_limits import SYMBOLS as LIMIT_SYMBOLS
+from oco.compiler.algorithms.flow_limits import FlowLimits
 from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds, season_name
 from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
@@ -61,6 +63,7 @@ SYMBOLS |= {
 SYMBOLS |= {
     f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
 }
+SYMBOLS |= LIMIT_SYMBOLS
 """State that is kept, by name."""
 
 
@@ -107,6 +110,7 @@ class CostsToCome:
         self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.shared = SharedFlows(p, stores)
+        self.limits = FlowLimits(p, stores, begins)
         self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
         self.learned, self.rest = (
@@ -114,11 +118,17 @@ class CostsToCome:
         )
         self.is_unsure = any(s.ends.soft.any() and s.pipeline is None for s in stores)
 
+    @property
+    def limited(self) -> slice | None:
+        """Rows of costs to come that are the least and the greatest flows; None where the domain alone limits them."""
+        first = 4 + self.kinks
+        return slice(first, first + self.limits.rows) if self.limits.rows else None
+
     def init(self) -> State:
         """State before the first round."""
         rest: State = self.rest.init() if self.predicted else {}
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
-        return joined(self.learned.init(), rest, unsure)
+        return joined(self.learned.init(), rest, unsure, self.limits.init())
 
     def update(self, state: State, played: Point, slope: Point, unit_values: Value | None) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in
@@ -131,7 +141,7 @@ class CostsToCome:
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
         unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
-        return {**self.learned.update(state, now), **rest, **unsure}
+        return {**self.learned.update(state, now), **rest, **unsure, **self.limits.update(state)}
 
     def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
         """Usual size of the errors of the drift after a round, (m,)."""
@@ -151,6 +161,7 @@ class CostsToCome:
         p = self.p
         assert p.round is not None
         costs = self.learned.to_come(state, p.round + (p.ahead - 1), p.played)
+        costs = self._limited(costs, state, p.round + (p.ahead - 1), p.played)
         return ToCome(costs, self.learned.kept(state, "overall")[0], p.ahead, self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
@@ -160,6 +171,7 @@ class CostsToCome:
         begun, over = p.round - 1, p.played - 1.0
         learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
         if not count:
+            learned = self._limited(learned, state, begun, over, now=True)
             return ToCome(learned, overall[0], 0, self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
@@ -175,7 +187,24 @@ class CostsToCome:
             near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
             return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
+        of = self._limited(of, state, begun, over, now=True)
         return ToCome(of, t.name("mean", mean), 0, self._kept_unsure(state))
+
+    def _limited(
+        self, costs: Callable[[Value], Value], state: State, begun: Value, rounds: Value, now: bool = False
+    ) -> Callable[[Value], Value]:
+        """Costs of rounds to come with the ranges of flows after those of each flow; those of h = 0 are known where it is this round."""
+        if self.limited is None:
+            return costs
+        t, limits, first = self.t, self.limits.to_come(state, begun, rounds), self.limited.start
+        known = self.limits.now(self.p) if now else None
+
+        def of(h: Value) -> Value:
+            row, own = costs(h), limits(h)
+            own = own if known is None else t.where(h < 1, known, own)
+            return t.concat(row[:first], own, *([row[first:]] if self.rows > first else []))
+
+        return of
 
     def _predicted(self, count: int) -> Value:
         """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4 or 5, m)."""

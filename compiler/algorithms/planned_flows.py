@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, ToCome
+from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, CostsToCome, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DRIFT
 from oco.compiler.ir.value import Value
@@ -61,10 +61,10 @@ class PlannedFlows:
     """Plan for m store entries and d entries of the decisions, H rounds ahead."""
 
     def __init__(
-        self, p: Problem, stores: Sequence[StoreOfState], known: KnownSlopes, ahead: int, has_kinks: bool
+        self, p: Problem, stores: Sequence[StoreOfState], known: KnownSlopes, ahead: int, costs: CostsToCome
     ) -> None:
         self.p, self.t, self.stores, self.known, self.ahead = p, p.tracer, stores, known, ahead
-        self.has_kinks = has_kinks
+        self.has_kinks, self.limited = costs.kinks, costs.limited
         self.entries, self.rate, self.least, self.most = (
             np.concatenate([getattr(s, n) for s in stores]) for n in ("entries", "rate", "least", "most")
         )
@@ -145,7 +145,7 @@ class PlannedFlows:
             squares = t.where(squares > 0.0, squares + SIZE_RATE * (mean - squares), mean)
             length = FIRST * t.exp(t.to_float(j) * float(np.log(SHORTER))) * (most - least)
             moved = plan - length * slopes / t.sqrt(t.maximum(squares, TINY))
-            return t.minimum(t.maximum(moved, least), most), squares
+            return rounds.within(t.minimum(t.maximum(moved, least), most)), squares
 
         plan, squares = t.for_(STEPS, step, [plan, array(state, SQUARES)])
         return {PLAN: t.name("plan", plan), SQUARES: squares}, rounds
@@ -179,6 +179,7 @@ class PlannedRounds:
         self.cost, self.growth = table[:, 0] @ cost, table[:, 1] @ t.constant(by_flow**2, "square")
         self.jump = table[:, 4] @ size if plan.has_kinks else None
         self.held, self.drift = table[:, 2] @ own, table[:, DRIFT] @ own
+        self._limits = None if plan.limited is None else self._ranges(table, plan.limited)
         self.state = state
         last = t.reshape(costs.mean, (1, plan.rate.size)) @ own
         self.last = t.reshape(t.constant(plan.lasting(), "lasting") @ t.reshape(last, (plan.size,)), (plan.size, 1))
@@ -194,6 +195,20 @@ class PlannedRounds:
         self._lower, self._upper = plan.ends_by_round("lower"), plan.ends_by_round("upper")
         self.shares = t.constant(plan.flows.T, "shares")
         self.limit = SCARCE * (most + plan.end("paid") + plan.end("charged"))
+
+    def _ranges(self, table: Value, limited: slice) -> tuple[Value, Value]:
+        """Least and greatest values of the entries that move stores, (H + 1, d) each, from costs (H + 1, rows, F)."""
+        t, plan = self.t, self.plan
+        first, least, most = plan.first_flows(), table[:, limited.start], table[:, limited.stop - 1]
+        of_entry = (np.arange(plan.rate.size).reshape(-1, 1) == first) / plan.rate.reshape(-1, 1)
+        rising, falling = (t.constant(np.maximum(s * of_entry, 0.0), "per_rate") for s in (1.0, -1.0))
+        return least @ rising - most @ falling, most @ rising - least @ falling
+
+    def within(self, flows: Value) -> Value:
+        """Plan (H + 1, d) cut to the ranges that the rounds have."""
+        if self._limits is None:
+            return flows
+        return self.t.minimum(self.t.maximum(flows, self._limits[0]), self._limits[1])
 
     def number(self, h: Value) -> Value:
         """Number of the round after h others."""

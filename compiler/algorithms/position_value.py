@@ -278,7 +278,7 @@ class _ToCome:
     def values(self) -> Value:
         """v of the next round, (m, GRID)."""
         t, value = self.t, self.value
-        flows = OneFlow(t, value.stores, value.is_curved, value.costs.kinks, value.costs.shared)
+        flows = OneFlow(t, value.stores, value.is_curved, value.costs.kinks, value.costs.shared, value.costs.limited)
         places = t.constant(np.linspace(-1.0, 1.0, 2 * CELLS + 1), "places")
         grid = t.name("grid", self.middle + t.where(places < 0.0, self.below, self.above) * places * abs(places))
 

@@ -105,7 +105,7 @@ class StoredValue:
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
         moves = bool((systems(self.stores) * (1 - np.eye(self.size))).any())
-        self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs.kinks) if moves else None
+        self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 
     def init(self) -> State:
@@ -266,7 +266,7 @@ class StoredValue:
         """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table."""
         t, grid = self.t, self._grid(state)
         keeps, stored = self._kept((self.size, 1)), grid.points
-        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
+        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared, self.costs.limited)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         limit = self._most_valued(costs, table, flows.prices, partial(self.known.at, stored, state))
 

@@ -6,8 +6,8 @@ with numbers `keep`, which may change with the round, and `rate`, and a drift of
 tank, a warehouse. A flow is one term of these sums; an entry of the decisions has several where it moves several stores, as water from one
 reservoir into the next. A drift that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other
 entries are a part of the drift, as of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an
-entry brings so much into others (`systems`), and an entry that others move may have no flow of its own. The value of what is left is concave
-and piecewise linear,
+entry brings so much into others (`systems`), and an entry that others move may have no flow of its own. The value of what is left is
+concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -28,6 +28,7 @@ import numpy as np
 from oco.compiler.problem.by_round import over_like_rounds, row_of_round, season_of
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
 from oco.compiler.problem.store_forms import NO_ENTRY, UNMOVED, NoStore, StoreOfState, awaited_store, store_of
 from oco.compiler.problem.store_ranges import End, outside, with_outside
@@ -271,12 +272,18 @@ def _is_flat(expr: Expr) -> bool:
 @lru_cache(maxsize=16)
 def season_by_round(canonical: Canonical) -> int:
     """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, or that streams are predicted by,
-    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores.
+    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores. Stores that begin anew each
+    month are no season of what comes: factors of levels count up to the longest that is usual.
     """
-    following, most = [s.following for s in stores(canonical)], (canonical.horizon or math.inf) / 2
+    own, most = stores(canonical), (canonical.horizon or math.inf) / 2
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
+    lengths = list(_seasons_in(loss, *(s.drift for s in own)))
+    lengths += [k for k in _seasons_in(*(s.following for s in own)) if k <= max(SEASONS)]
     statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
-    predicted = (int(s.number) for s in statistics if s is not None and s.kind == "season")
-    lengths = (k for k in (*(season_of(*n.children) for n in remainders), *predicted) if k <= most)
-    return max(lengths, default=1) if following else 1
+    lengths += [int(s.number) for s in statistics if s is not None and s.kind == "season"]
+    return max((k for k in lengths if k <= most), default=1) if own else 1
+
+
+def _seasons_in(*exprs: Expr) -> Iterator[int]:
+    """Lengths of the seasons that expressions read by the round."""
+    return (season_of(*n.children) for e in exprs for n in walk(e) if form_of(n) is forms.REMAINDER)

@@ -207,6 +207,10 @@ class PositionValue:
         alone = (drift - array(state, EXPECTED)) * t.sqrt(length + 1.0)
         return t.where(self.p.played > length + 1.5, whole, alone)  # the first round expected nothing yet
 
+    def constant(self, name: str) -> Value:
+        """Attribute of the stores, for all entries, (m,)."""
+        return self.t.constant(np.concatenate([getattr(s, name) for s in self.stores]), name)
+
     def of_ways(self, name: str) -> Value:
         """Attribute of the pipelines, for all entries, (m,)."""
         parts = [np.broadcast_to(np.float64(getattr(w, name)), w.rate.shape) for w in self.ways]

@@ -81,13 +81,13 @@ def _multiple(rows: Floats, following: Floats) -> Multiple | None:
         t: [(i, k) for i, z in enumerate(all_) if (k := _factor(row[1:], z[1:]))]
         for t, (row, all_) in enumerate(zip(rows, following))
     }
-    found = {t: own[0] for t, own in fits.items() if len(own) == 1}
-    if not found:
+    fitting = {t: own[0] for t, own in fits.items() if len(own) == 1}
+    if not fitting:
         return None
-    (i, k), *others = found.values()
+    (i, k), *others = fitting.values()
     if any(j != i or abs(f - k) > SAME * abs(k) for j, f in others):
         return None
-    holds = np.array([t in found for t in fits])
+    holds = np.array([t in fitting for t in fits])
     return Multiple(i, k, np.where(holds, following[:, i, 0] - rows[:, 0] / k, 0.0), holds)
 
 

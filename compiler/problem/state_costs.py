@@ -284,12 +284,12 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     decided = sum(math.prod(b.shape) for b in canonical.blocks)
     ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
     at = int(ends[[o.name for o in canonical.streams].index(s.name)])
-    found = [
+    factors = [
         _factor_of_left(mine[:, 1:], others[:, 1:], decided, at - 1)
         for mine, others in zip(*over_like_rounds([one, other]))
     ]
-    k, beside = found[0] if found[0] is not None else (None, None)
-    if k is None or any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in found):
+    k, beside = factors[0] if factors[0] is not None else (None, None)
+    if k is None or any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in factors):
         return None
 
     def nothing(node: Expr) -> Expr:

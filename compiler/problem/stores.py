@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -36,6 +36,7 @@ from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
+from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, names, rewrite, walk
 from oco.dsl.statistics import statistic_of
@@ -272,18 +273,31 @@ def _is_flat(expr: Expr) -> bool:
 @lru_cache(maxsize=16)
 def season_by_round(canonical: Canonical) -> int:
     """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, or that streams are predicted by,
-    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores. Stores that begin anew each
-    month are no season of what comes: factors of levels count up to the longest that is usual.
+    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores. What factors of levels are
+    read by counts up to the longest usual season: a store that begins anew each month is no reason why prices should repeat themselves.
     """
     own, most = stores(canonical), (canonical.horizon or math.inf) / 2
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    lengths = list(_seasons_in(loss, *(s.drift for s in own)))
-    lengths += [k for k in _seasons_in(*(s.following for s in own)) if k <= max(SEASONS)]
+    read = (loss, *(s.following for s in own))
+    lengths = list(_seasons_in(_without_levels(e, {s.name for s in own}) for e in read))
+    lengths += [k for k in _seasons_in(read) if k <= max(SEASONS)]
     statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
     lengths += [int(s.number) for s in statistics if s is not None and s.kind == "season"]
     return max((k for k in lengths if k <= most), default=1) if own else 1
 
 
-def _seasons_in(*exprs: Expr) -> Iterator[int]:
+def _without_levels(expr: Expr, levels: Set[str]) -> Expr:
+    """Expression where these states are 0, without the products of which they are factors."""
+
+    def without(node: Expr) -> Expr:
+        is_level = isinstance(node, Name) and node.name in levels
+        zeros = (isinstance(c, Constant) and not c.value.array.any() for c in node.children)
+        is_zero = is_level or (isinstance(form_of(node), forms.Bilinear) and any(zeros))
+        return constant(np.zeros(known(node.shape))) if is_zero else node
+
+    return rewrite(expr, without)
+
+
+def _seasons_in(exprs: Iterable[Expr]) -> Iterator[int]:
     """Lengths of the seasons that expressions read by the round."""
     return (season_of(*n.children) for e in exprs for n in walk(e) if form_of(n) is forms.REMAINDER)

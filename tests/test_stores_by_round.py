@@ -225,8 +225,11 @@ def test_flows_are_planned_near_the_best_of_a_program_over_the_rounds_to_come() 
         upper, lower = reached[-1]
         reached.append(np.array([stay * upper + flow[0], lower + (1 - stay) * upper - flow[1]]))
     none = cost(np.zeros((H + 1, 2)), np.array([levels] * (H + 2))).value
-    print(least, cost(plan, np.array(reached)).value, none, np.min(reached), np.max(reached))
-    assert np.min(reached) >= -0.5 and np.max(reached) <= 60.5
+    planned = float(cost(plan, np.array(reached)).value)
+    assert np.min(reached) >= 0 and np.max(reached, axis=0)[0] <= 40
+    assert (
+        least <= planned <= least + 0.2 * (none - least)
+    )  # linear costs, of which a gradient method nears the best slowly
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")

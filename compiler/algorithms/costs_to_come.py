@@ -1,8 +1,8 @@
 """Costs of what fills stores in the rounds to come: as learned from the rounds so far, and as the model predicts them.
 
-Where the model predicts streams of K rounds (`ahead`), costs of round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the
-middle of the domain, with the streams as predicted and all else at its middle, and the rest r, which is learned as costs are: as what costs
-were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
+Where the model predicts streams of K rounds (`ahead`), or where loss and drifts hang on the number of the round (`tariff[t]`), costs of round
+t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the middle of the domain, with the streams as predicted and all else at its
+middle, and the rest r, which is learned as costs are: as what costs were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
 predictions on average, at a phase or for some rounds goes into r. With the usual errors e of b + r, and l of what is learned without
 predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2), else as learned: the mean of least variance of two estimates whose
 errors have nothing to do with one another. Costs of rounds after these are as learned.
@@ -35,6 +35,7 @@ from oco.compiler.problem.stores import (
     filled_by_flows,
     has_curvature,
     has_kinks,
+    is_known_ahead,
     moved_beside,
     value_of_state,
     without_outside,
@@ -103,8 +104,8 @@ class CostsToCome:
     stores its cost in one of them is less by its value in the others.
     """
 
-    def __init__(self, p: Problem, stores: Sequence[StoreOfState], begins: str = "") -> None:
-        """Costs kept under names that begin so."""
+    def __init__(self, p: Problem, stores: Sequence[StoreOfState], ahead: int, begins: str = "") -> None:
+        """Costs so many rounds `ahead`, kept under names that begin so."""
         self.p, self.t, self.stores = p, p.tracer, stores
         self.filled = filled_by_flows(stores)
         self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
@@ -113,6 +114,8 @@ class CostsToCome:
         self.limits = FlowLimits(p, stores, begins)
         self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
+        if stores and not self.predicted and is_known_ahead(p.spec.canonical, p.whole("season")):
+            self.predicted = ahead + 1
         self.learned, self.rest = (
             LearnedRounds(p, begins + name, self.size, self.rows, each=bool(begins)) for name in (COST, REST)
         )

@@ -86,7 +86,7 @@ class PositionValue:
         self.size = sum(s.size for s in self.stores)
         self.length = max((way.length for way in self.ways), default=0)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
-        self.costs = CostsToCome(p, self.stores, LEAD)
+        self.costs = CostsToCome(p, self.stores, self.ahead, LEAD)
 
     def init(self) -> State:
         """State before the first round, in which no order has a value."""

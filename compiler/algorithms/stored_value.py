@@ -103,7 +103,7 @@ class StoredValue:
         self.size = sum(s.size for s in self.stores)
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
-        self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
+        self.costs, self.known = CostsToCome(p, self.stores, self.ahead), KnownSlopes(p, self.stores)
         moves = bool((systems(self.stores) * (1 - np.eye(self.size))).any())
         self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.by_round import over_like_rounds, row_of_round, season_of
+from oco.compiler.problem.by_round import cycle_of, over_like_rounds, row_of_round, season_of
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margin_predictions import SEASONS
@@ -284,6 +284,17 @@ def season_by_round(canonical: Canonical) -> int:
     statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
     lengths += [int(s.number) for s in statistics if s is not None and s.kind == "season"]
     return max((k for k in lengths if k <= most), default=1) if own else 1
+
+
+@lru_cache(maxsize=16)
+def is_known_ahead(canonical: Canonical, season: int) -> bool:
+    """True where loss or drifts of stores hang on the round otherwise than by a season of so many rounds, as by `price[t]`: what they are in
+    rounds to come has to be read from the model.
+    """
+    own, loss = stores(canonical), canonical.objective if canonical.moving is None else canonical.moving
+    read = (_without_levels(e, {s.name for s in own}) for e in (loss, *(s.following for s in own)))
+    cycle = cycle_of(canonical, *read) if own else 1
+    return cycle is None or season % cycle != 0
 
 
 def _without_levels(expr: Expr, levels: Set[str]) -> Expr:

@@ -1,11 +1,12 @@
 """Costs of what fills stores in the rounds to come: as learned from the rounds so far, and as the model predicts them.
 
-Where the model predicts streams of K rounds (`ahead`), or where loss and drifts hang on the number of the round (`tariff[t]`), costs of round
-t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the middle of the domain, with the streams as predicted and all else at its
-middle, and the rest r, which is learned as costs are: as what costs were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
-predictions on average, at a phase or for some rounds goes into r. With the usual errors e of b + r, and l of what is learned without
-predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2), else as learned: the mean of least variance of two estimates whose
-errors have nothing to do with one another. Costs of rounds after these are as learned.
+Where the model predicts streams of K rounds (`ahead`), or where loss and drifts hang on the number of the round (`tariff[t]`), costs of
+round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the middle of the domain, with the streams as predicted and all else at
+its middle, and the rest r, which is learned as costs are: as what costs were above b(s^_0) in the rounds so far. Where costs are about
+these streams alone and predictions are right, r is 0; what is wrong with predictions on average, at a phase or for some rounds goes into r.
+With the usual errors e of b + r, and l of what is learned without predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2),
+else as learned: the mean of least variance of two estimates whose errors have nothing to do with one another. Costs of rounds after these
+are as learned.
 """
 
 from __future__ import annotations
@@ -190,8 +191,8 @@ class CostsToCome:
             near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
             return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
-        of = self._limited(of, state, begun, over, now=True)
-        return ToCome(of, t.name("mean", mean), 0, self._kept_unsure(state))
+        costs = self._limited(of, state, begun, over, now=True)
+        return ToCome(costs, t.name("mean", mean), 0, self._kept_unsure(state))
 
     def _limited(
         self, costs: Callable[[Value], Value], state: State, begun: Value, rounds: Value, now: bool = False

@@ -174,8 +174,9 @@ def _holds(canonical: Canonical, price: Expr, within: Iterable[_Affine]) -> bool
     if cycle is None or names(price, Kind.STREAM):
         return False
     costs = by_round(price, cycle)
-    charged, *tables = over_like_rounds([costs.reshape(len(costs), -1).any(axis=1), *tables])
-    return bool((np.logical_and.reduce(tables) | ~charged).all())
+    has_price = np.asarray((costs != 0).reshape(len(costs), -1).any(axis=1))
+    charged, *tables = over_like_rounds([has_price, *tables])
+    return bool((np.all(tables, axis=0) | ~charged).all())
 
 
 def _is_data(canonical: Canonical, expr: Expr) -> bool:
@@ -190,12 +191,14 @@ def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
     shares = np.linspace(-1.0, 2.0, LEVELS).reshape(-1, *(1 for _ in s.shape))
     slope = cost.slope(level_name(LEVELS, s))
     cycle = cycle_of(canonical, slope)
-    for seen in usual_data(canonical, [cost]) if cycle is not None else ():
+    if cycle is None:
+        return False
+    for seen in usual_data(canonical, [cost]):
         with np.errstate(all="ignore"):
             slopes = by_round(slope, cycle, {**seen, LEVEL: lower + shares * (upper - lower)})
         if not np.isfinite(slopes).all() or (np.diff(slopes, axis=1) < -ROUNDING * (1 + abs(slopes[:, 1:]))).any():
             return False
-    return cycle is not None
+    return True
 
 
 def _spelled(canonical: Canonical, s: StreamRange, node: Expr) -> Expr:
@@ -288,8 +291,10 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
         _factor_of_left(mine[:, 1:], others[:, 1:], decided, at - 1)
         for mine, others in zip(*over_like_rounds([one, other]))
     ]
-    k, beside = factors[0] if factors[0] is not None else (None, None)
-    if k is None or any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in factors):
+    if factors[0] is None:
+        return None
+    k, beside = factors[0]
+    if any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in factors):
         return None
 
     def nothing(node: Expr) -> Expr:

@@ -288,8 +288,8 @@ def season_by_round(canonical: Canonical) -> int:
 
 @lru_cache(maxsize=16)
 def is_known_ahead(canonical: Canonical, season: int) -> bool:
-    """True where loss or drifts of stores hang on the round otherwise than by a season of so many rounds, as by `price[t]`: what they are in
-    rounds to come has to be read from the model.
+    """True where loss or drifts of stores hang on the number of the round otherwise than by a season of so many rounds, as by `price[t]`:
+    what they are in rounds to come has to be read from the model.
     """
     own, loss = stores(canonical), canonical.objective if canonical.moving is None else canonical.moving
     read = (_without_levels(e, {s.name for s in own}) for e in (loss, *(s.following for s in own)))

@@ -56,7 +56,12 @@ def by_round(expr: Expr, cycle: int, env: Mapping[str, Floats] | None = None) ->
     """
     value, last = Evaluation(expr), cycle if names(expr, Kind.ROUND) else 1
     table = np.stack([np.broadcast_to(value(env or {}, t), known(expr.shape)) for t in range(1, last + 1)])
-    return table[:1] if (table == table[:1]).all() else table
+    return shortened(table)
+
+
+def shortened(table: Floats) -> Floats:
+    """Table with one row where all are the same."""
+    return table[:1] if np.array_equal(table, np.broadcast_to(table[:1], table.shape), equal_nan=True) else table
 
 
 def over_like_rounds(tables: Sequence[Floats]) -> list[Floats]:

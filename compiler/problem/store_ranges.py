@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.affine_entries import SAME, Multiple, affine_rows, multiples
-from oco.compiler.problem.by_round import by_round, cycle_of, over_like_rounds
+from oco.compiler.problem.by_round import by_round, cycle_of, over_like_rounds, shortened
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, usual_data, without_state_costs
@@ -214,7 +214,7 @@ def _constrained(canonical: Canonical, s: StreamRange, size: int) -> tuple[Float
             else:
                 most = _tightened(most, end, np.fmin)
     changing = next((c.label for c in canonical.equalities if _changes_on(c.expr, s)), None)
-    return (least, most) if changing is None else _changing(changing, s)
+    return (shortened(least), shortened(most)) if changing is None else _changing(changing, s)
 
 
 def _tightened(ends: Floats, by: Multiple, of_both: Callable[[Floats, Floats], Floats]) -> Floats:

@@ -57,10 +57,10 @@ from oco.compiler.problem.stores import (
     filled_by_flows,
     has_curvature,
     knot_names,
+    move_each_other,
     moved_beside,
     slope_name,
     stores,
-    systems,
     valued,
 )
 
@@ -104,7 +104,7 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores, self.ahead), KnownSlopes(p, self.stores)
-        moves = bool((systems(self.stores) * (1 - np.eye(self.size))).any())
+        moves = move_each_other(self.stores)
         self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 

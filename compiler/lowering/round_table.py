@@ -20,11 +20,9 @@ class RoundTable:
     shape  that of a row in the program, where it is another one
     """
 
-    def __init__(
-        self, t: Tracer, tables: Sequence[Floats], name: str, axis: int = 0, shape: tuple[int, ...] | None = None
-    ) -> None:
-        """Rows of all tables next to each other along an axis of a row."""
-        table = np.concatenate(over_like_rounds(tables), axis=axis + 1)
+    def __init__(self, t: Tracer, tables: Sequence[Floats], name: str, shape: tuple[int, ...] | None = None) -> None:
+        """Rows of all tables next to each other along their first axis."""
+        table = np.concatenate(over_like_rounds(tables), axis=1)
         self.t, self.rounds, self.shape = t, len(table), table.shape[1:] if shape is None else shape
         if self.rounds == 1:
             self.rows = t.reshape(t.constant(table[0], name), self.shape)

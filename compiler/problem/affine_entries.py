@@ -37,12 +37,6 @@ class Multiple:
     end: Floats
     holds: Floats
 
-    @property
-    def fixed_end(self) -> float | None:
-        """The one e of all rounds in which it holds; None where they differ."""
-        ends = self.end[self.holds]
-        return float(ends[0]) if (abs(ends - ends[0]) <= SAME * (1 + abs(ends[0]))).all() else None
-
 
 def affine_rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | None:
     """Entries of an expression that is affine in decisions and streams: their value at 0, then their slopes, a table by the round, (P,
@@ -79,7 +73,7 @@ def _multiple(rows: Floats, following: Floats) -> Multiple | None:
     """Entry with these rows by the round, (P, 1 + variables), as a multiple of one of those that follow, (P, entries, 1 + variables)."""
     fits = {
         t: [(i, k) for i, z in enumerate(all_) if (k := _factor(row[1:], z[1:]))]
-        for t, (row, all_) in enumerate(zip(rows, following))
+        for t, (row, all_) in enumerate(zip(rows, following, strict=True))
     }
     fitting = {t: own[0] for t, own in fits.items() if len(own) == 1}
     if not fitting:

@@ -87,6 +87,11 @@ def _moved(made: Sequence[StoreOfState]) -> set[str]:
     return moved
 
 
+def move_each_other(own: Sequence[StoreOfState]) -> bool:
+    """True where levels of entries of these stores move others of them."""
+    return any(s.coupled.keys() & {o.name for o in own} for s in own)
+
+
 def systems(own: Sequence[StoreOfState]) -> Floats:
     """A of s' = A s + ..., for the entries of all stores, numbered one after the other: a table by the round, (P, m, m)."""
     begins = np.cumsum([0, *(s.size for s in own)])

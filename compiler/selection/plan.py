@@ -363,9 +363,8 @@ def analyzed(
     if season is None:
         unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
         season, stated = {"": 1} if seen is None else own_seasons(seen, unknown), season_by_round(problem)
-        if season[""] == 1 or (
-            season[""] % stated and stated % season[""]
-        ):  # noise repeats itself after any number of rounds
+        measured = season[""]  # noise repeats itself after any number of rounds
+        if measured == 1 or (measured % stated and stated % measured):
             season = {"": stated}
     by_name = {"": season} if isinstance(season, int) else season
     problem = problem.with_seasons(tuple(sorted({k for k in by_name.values() if k > 1})))

@@ -92,7 +92,7 @@ def _limits(canonical: Canonical, c: Inequality) -> EntryLimits | None:
 
 
 class FlowLimits:
-    """Ranges of the F flows of stores by the round, as constraints leave them; false where the domain alone limits them."""
+    """Ranges of the F flows of stores by the round, as constraints leave them; `rows` is 0 where the domain alone limits them."""
 
     def __init__(self, p: Problem, own: Sequence[StoreOfState], begins: str = "") -> None:
         """Limits kept under names that begin so."""

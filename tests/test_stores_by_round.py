@@ -37,6 +37,10 @@ subject to
     pump: fill <= most                                  each round
 using hedged with season = 24
 """
+OPEN = np.where(np.arange(HOURS) % HOURS < 8, 12.0, 30.0)
+OPENING = TANK.replace("context most in [0, 50]\n", f"param open[24] = {OPEN.tolist()}\n").replace(
+    "fill <= most", "fill <= open[t % 24]"
+)
 LIGHT = """\
 model greenhouse
 horizon T = 960
@@ -95,11 +99,14 @@ def expected(learner: Any, name: str, h: int) -> Any:
     return np.concatenate([first.reshape(1, -1), row[1:]])
 
 
-def marginal_value(learner: Any, stored: float) -> float:
-    """Value of a unit more before those rounds, as the multiplier of what is in store in a quadratic program."""
+def marginal_value(learner: Any, stored: float, is_learned: bool) -> float:
+    """Value of a unit more before those rounds, as the multiplier of what is in store in a quadratic program; limits are learned or not."""
     costs = np.array([expected(learner, "cost", h)[:3, 0] for h in range(1, AHEAD + 1)])
-    most = np.array([expected(learner, "limit", h)[0, 1] for h in range(1, AHEAD + 1)])
     at = (learner.round + np.arange(1, AHEAD + 1)) % HOURS
+    most = [
+        expected(learner, "limit", h)[0, 1] if is_learned else OPEN[(learner.round + h) % HOURS]
+        for h in range(1, AHEAD + 1)
+    ]
     u, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter(value=stored)
     given = s[0] == start
     total = costs[:, 0] @ u + cp.sum(cp.multiply(costs[:, 1] / 2, cp.square(u))) + costs[:, 2] @ s[:-1]
@@ -109,18 +116,20 @@ def marginal_value(learner: Any, stored: float) -> float:
     return float(given.dual_value)
 
 
-@pytest.mark.parametrize("rounds", [52, 57, 66])
-def test_values_are_the_multipliers_of_a_program_with_the_numbers_of_each_round(rounds: int) -> None:
-    learner = plan_of(TANK).learner(backend=BACKEND)
+@pytest.mark.parametrize(("text", "rounds"), [(TANK, 52), (TANK, 57), (OPENING, 66)])
+def test_values_are_the_multipliers_of_a_program_with_the_numbers_of_each_round(text: str, rounds: int) -> None:
+    learner = plan_of(text).learner(backend=BACKEND)
     for price, most in zip(*tank_data(rounds, 1), strict=True):
-        learner.decide(most=most)
+        learner.decide(**({"most": most} if text == TANK else {}))
         learner.observe(price=price)
     grid, values = grid_of(learner, 0, 0, 160, 40), learner.value("value")[0]
     assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 5
     room, inside = ROOM[(learner.round + np.arange(1, AHEAD)) % HOURS], 0
     for place in (6, 8, 12, 17, 22):
         if grid[place] < room[0]:
-            assert abs(values[place] - marginal_value(learner, grid[place])) <= 0.06 * np.ptp(values[grid < room[0]])
+            assert abs(values[place] - marginal_value(learner, grid[place], text == TANK)) <= 0.06 * np.ptp(
+                values[grid < room[0]]
+            )
             inside += 1
     assert inside >= 2
 

@@ -201,7 +201,7 @@ class CostsToCome:
         if self.limited is None:
             return costs
         t, limits, first = self.t, self.limits.to_come(state, begun, rounds), self.limited.start
-        known = self.limits.now(self.p) if now else None
+        known = self.limits.of_round(self.p, self.limits.limits) if now else None
 
         def of(h: Value) -> Value:
             row, own = costs(h), limits(h)

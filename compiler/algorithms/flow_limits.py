@@ -2,7 +2,7 @@
 
 A row a x_i + b <= 0 of a known constraint on one entry alone, with a number a and with b made of contexts and the round, cuts the range of
 the flows of that entry. The ranges of rounds to come are learned as costs are (`learned_costs`): by phases of the season, and by the last
-rounds.
+rounds. Those that the round alone sets are known.
 """
 
 from __future__ import annotations
@@ -104,10 +104,11 @@ class FlowLimits:
         )
         limits = entry_limits(canonical.unscaled or canonical) if own else ()
         self.limits = [e for e in limits if np.isin(e.entries, self.entries).any()]
-        self.rows, self.learned = 0, list[LearnedCosts]()
-        if self.limits:
-            self.rows, seasons = LIMITS, seasons_tried(canonical, p.whole("season"))
-            self.ends = decision_ends(canonical, np.maximum(self.entries, 0))
+        self.stated = [e for e in self.limits if not names(e.rest, Kind.STREAM)]
+        self.rows, self.learned = LIMITS if self.limits else 0, list[LearnedCosts]()
+        self.ends = decision_ends(canonical, np.maximum(self.entries, 0)) if self.limits else np.zeros((2, 0))
+        if len(self.stated) < len(self.limits):
+            seasons = seasons_tried(canonical, p.whole("season"))
             size, name = LIMITS * self.entries.size, f"{begins}{LIMIT}"
             self.learned = [LearnedCosts(p, season_name(name, k, seasons), size, 1, k) for k in seasons]
 
@@ -119,32 +120,39 @@ class FlowLimits:
         """State after a round."""
         if not self.learned:
             return {}
-        now = self.t.reshape(self.now(self.p), (1, LIMITS * self.entries.size))
+        now = self.t.reshape(self.of_round(self.p, self.limits), (1, LIMITS * self.entries.size))
         return joined(*(own.update(state, now) for own in self.learned))
 
     def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
         """Least and greatest flows, (2, F), of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of
         them are over.
         """
-        t, usual = self.t, self.t.stack(*(own.kept(state, "usual") for own in self.learned))
+        t, p, size = self.t, self.p, (LIMITS, self.entries.size)
         tried = [own.to_come(state, begun, rounds) for own in self.learned]
+        usual = t.stack(*(own.kept(state, "usual") for own in self.learned)) if self.learned else t.zeros((0,))
 
         def of(h: Value) -> Value:
-            return t.reshape(least_missed(usual, [own(h)[0] for own in tried]), (LIMITS, self.entries.size))
+            later = Problem(t, p.spec, p.seen, begun + 1 + h, constants=p.constants)
+            stated = self.of_round(later, self.stated)
+            if not tried:
+                return stated
+            expected = t.reshape(least_missed(usual, [own(h)[0] for own in tried]), size)
+            return t.minimum(t.maximum(expected, stated[0]), stated[1]) if self.stated else expected
 
         return of
 
-    def now(self, p: Problem) -> Value:
-        """Least and greatest flows of a round whose contexts are known, (2, F)."""
-        t, factors = self.t, np.concatenate([e.factors for e in self.limits])
-        ends = -p.values([e.rest for e in self.limits], p.centre()) / t.constant(factors, "factors")
-        entries = np.concatenate([e.entries for e in self.limits])
+    def of_round(self, p: Problem, limits: Sequence[EntryLimits]) -> Value:
+        """Least and greatest flows that these limits leave in a round, (2, F)."""
+        t = self.t
         low, high = (t.constant(e, n) for e, n in zip(self.ends, ("low", "high")))
-        own = self.entries.reshape(-1, 1) == entries
-        lower, upper = (
-            t.constant(own & (sign * factors > 0), "limits", "rows that limit each flow") for sign in (-1, 1)
-        )
-        high = t.minimum(high, t.min(t.where(upper, ends, np.inf), axis=1))
-        low = t.minimum(t.maximum(low, t.max(t.where(lower, ends, -np.inf), axis=1)), high)
+        if limits:
+            factors, entries = (np.concatenate([getattr(e, n) for e in limits]) for n in ("factors", "entries"))
+            ends = -p.values([e.rest for e in limits], p.centre()) / t.constant(factors, "factors")
+            own = self.entries.reshape(-1, 1) == entries
+            lower, upper = (
+                t.constant(own & (sign * factors > 0), "limits", "rows that limit each flow") for sign in (-1, 1)
+            )
+            high = t.minimum(high, t.min(t.where(upper, ends, np.inf), axis=1))
+            low = t.minimum(t.maximum(low, t.max(t.where(lower, ends, -np.inf), axis=1)), high)
         rate = t.constant(np.where(self.entries == NO_ENTRY, 0.0, self.rate), "rate")
         return t.stack(t.minimum(rate * low, rate * high), t.maximum(rate * low, rate * high))

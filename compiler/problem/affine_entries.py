@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,20 @@ def affine_rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Flo
     """Entries of an expression that is affine in decisions and streams: their value at 0, then their slopes, a table by the round, (P,
     entries, 1 + variables); None for others.
     """
-    sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in canonical.streams}
+    decided, streams = ((o.name, o.shape) for o in canonical.blocks), ((o.name, o.shape) for o in canonical.streams)
+    return _rows(expr, shape, (*decided, *streams), canonical.horizon)
+
+
+@lru_cache(maxsize=16)
+def _rows(
+    expr: Expr, shape: tuple[int, ...], variables: tuple[tuple[str, tuple[int, ...]], ...], horizon: int | None
+) -> Floats | None:
+    """Rows of an expression that is affine in these variables."""
+    sizes = dict(variables)
     own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
     if not set(names(own)) <= {*sizes, *names(own, Kind.ROUND)} or not is_affine(own, tuple(sizes)):
         return None
-    cycle, size = cycle_of(canonical, own), math.prod(shape)
+    cycle, size = cycle_of(horizon, own), math.prod(shape)
     if cycle is None:
         return None
     at_zero = by_round(algebra.broadcast(own, shape), cycle, {n: np.zeros(size) for n, size in sizes.items()})
@@ -71,22 +81,17 @@ def multiples(canonical: Canonical, expr: Expr, following: Floats) -> list[Multi
 
 def _multiple(rows: Floats, following: Floats) -> Multiple | None:
     """Entry with these rows by the round, (P, 1 + variables), as a multiple of one of those that follow, (P, entries, 1 + variables)."""
-    fits = {
-        t: [(i, k) for i, z in enumerate(all_) if (k := _factor(row[1:], z[1:]))]
-        for t, (row, all_) in enumerate(zip(rows, following, strict=True))
-    }
-    fitting = {t: own[0] for t, own in fits.items() if len(own) == 1}
-    if not fitting:
+    row, z = rows[:, None, 1:], following[:, :, 1:]
+    at = np.argmax(abs(z), axis=2)[:, :, None]
+    of_row, of_z = np.take_along_axis(np.broadcast_to(row, z.shape), at, 2), np.take_along_axis(z, at, 2)
+    k = np.divide(of_row, of_z, out=np.zeros_like(of_z), where=of_z != 0)
+    near = abs(row - k * z) <= SAME * abs(k) * (1 + abs(z))
+    fits = near.all(axis=2) & (k[:, :, 0] != 0)
+    holds = fits.sum(axis=1) == 1
+    if not holds.any():
         return None
-    (i, k), *others = fitting.values()
-    if any(j != i or abs(f - k) > SAME * abs(k) for j, f in others):
+    entries, factors = np.argmax(fits, axis=1)[holds], k[:, :, 0][fits & holds[:, None]]
+    i, factor = int(entries[0]), float(factors[0])
+    if (entries != i).any() or (abs(factors - factor) > SAME * abs(factor)).any():
         return None
-    holds = np.array([t in fitting for t in fits])
-    return Multiple(i, k, np.where(holds, following[:, i, 0] - rows[:, 0] / k, 0.0), holds)
-
-
-def _factor(row: Floats, z: Floats) -> float:
-    """k with row = k z; 0 where there is none."""
-    at = int(np.argmax(np.abs(z)))
-    k = float(row[at] / z[at]) if z[at] else 0.0
-    return k if k and np.allclose(row, k * z, rtol=SAME, atol=SAME * abs(k)) else 0.0
+    return Multiple(i, factor, np.where(holds, following[:, i, 0] - rows[:, 0] / factor, 0.0), holds)

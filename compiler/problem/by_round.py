@@ -31,7 +31,7 @@ def season_of(number: Expr, divisor: Expr) -> int:
     return int(divisor.value.array) if (grows == 1).all() else 1
 
 
-def cycle_of(canonical: Canonical, *exprs: Expr) -> int | None:
+def cycle_of(horizon: int | None, *exprs: Expr) -> int | None:
     """Rounds after which all that hangs on the round in these expressions repeats itself, 1 where nothing does; those of the horizon where
     it does not within them, and None where there is no horizon.
     """
@@ -43,7 +43,6 @@ def cycle_of(canonical: Canonical, *exprs: Expr) -> int | None:
         return node if length == 1 else constant(0)
 
     rest = [rewrite(e, without_season) for e in exprs if names(e, Kind.ROUND)]
-    horizon = canonical.horizon
     if any(names(e, Kind.ROUND) for e in rest):
         return horizon
     cycle = math.lcm(*lengths)

@@ -170,7 +170,7 @@ def _holds(canonical: Canonical, price: Expr, within: Iterable[_Affine]) -> bool
     tables = [a.holds for a in within if a.holds is not None]
     if not tables:
         return True
-    cycle = cycle_of(canonical, price)
+    cycle = cycle_of(canonical.horizon, price)
     if cycle is None or names(price, Kind.STREAM):
         return False
     costs = by_round(price, cycle)
@@ -190,7 +190,7 @@ def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape) for e in (s.lower, s.upper))
     shares = np.linspace(-1.0, 2.0, LEVELS).reshape(-1, *(1 for _ in s.shape))
     slope = cost.slope(level_name(LEVELS, s))
-    cycle = cycle_of(canonical, slope)
+    cycle = cycle_of(canonical.horizon, slope)
     if cycle is None:
         return False
     for seen in usual_data(canonical, [cost]):

@@ -159,7 +159,7 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
             return None
         result = dict[str, Floats]()
         for n, e in jacobian(algebra.broadcast(own, s.shape), shapes).items():
-            if not names(e, Kind.STREAM) and (cycle := cycle_of(canonical, e)) is not None:
+            if not names(e, Kind.STREAM) and (cycle := cycle_of(canonical.horizon, e)) is not None:
                 table = by_round(algebra.broadcast(e, (*s.shape, *shapes[n])), cycle)
                 result[n] = table.reshape(len(table), m, -1)
         return result
@@ -194,7 +194,7 @@ def _not_linear(canonical: Canonical, s: StreamRange) -> str:
         if not is_affine(decided, own):
             return f"`{print_expr(term)}` is not linear in `{s.name}` and what is decided"
         for name, e in jacobian(decided, own).items():
-            if names(e, Kind.STREAM) or cycle_of(canonical, e) is None or (names(e) and name != s.name):
+            if names(e, Kind.STREAM) or cycle_of(canonical.horizon, e) is None or (names(e) and name != s.name):
                 return f"`{print_expr(term)}` has a factor that changes with the rounds"
     return f"what follows it is not linear in `{s.name}` and what is decided, with numbers as factors"
 

@@ -174,7 +174,7 @@ def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, at_once:
     if not costs:
         return np.zeros(lower.size, dtype=bool)
     slope = slope_of_costs(costs, level_name(1, s))
-    cycle, at = cycle_of(canonical, slope) or 1, {LEVEL: lower.reshape(1, *s.shape)}
+    cycle, at = cycle_of(canonical.horizon, slope) or 1, {LEVEL: lower.reshape(1, *s.shape)}
     falls = ((by_round(slope, cycle, {**seen, **at}) < 0).any(axis=0) for seen in usual_data(canonical, costs))
     return np.broadcast_to(np.any(list(falls), axis=0), (1, *s.shape)).ravel()
 

@@ -298,7 +298,7 @@ def is_known_ahead(canonical: Canonical, season: int) -> bool:
     """
     own, loss = stores(canonical), canonical.objective if canonical.moving is None else canonical.moving
     read = (_without_levels(e, {s.name for s in own}) for e in (loss, *(s.following for s in own)))
-    cycle = cycle_of(canonical, *read) if own else 1
+    cycle = cycle_of(canonical.horizon, *read) if own else 1
     return cycle is None or season % cycle != 0
 
 

@@ -62,3 +62,13 @@ def test_known_constraints_hold_where_others_cannot() -> None:
 def test_entries_that_data_choose_have_no_program() -> None:
     text = "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nstream i in 0..2\nminimize x[i]\n"
     assert RoundProgram.of(canonical(oco.parse(text))) is None
+
+
+def test_remainders_of_integers_in_data_are_parameters() -> None:
+    text = "model m\nhorizon T = 9\ndecision x in box(0, 4)\ncontext load in [0, 4]\nstream hour in 0..23\nminimize square(x - load)\n"
+    text += "subject to\n    half: x <= minimum(hour % 12, 1) * load  each round\n"
+    program = RoundProgram.of(canonical(oco.parse(text)))
+    assert program is not None
+    for hour, best in ((12, 0.0), (5, 3.0)):
+        solved = program.solved({"load": np.array(3.0), "hour": np.array(hour)})
+        np.testing.assert_allclose(solved, best, atol=1e-4)

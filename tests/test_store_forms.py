@@ -101,6 +101,13 @@ param A[3, 3] = [[0.8, 0.1, 0.05], [0.1, 0.8, 0.05], [0.05, 0.05, 0.85]]
 state temp[3] = A @ temp + 0.05 * outside + 0.5 * heat in [-30, 60] start 20
 minimize price*sum(heat) + 1.5 * sum(pos(20 - temp))
 """,
+    "quota": """\
+decision calls in box(0, 50)
+stream price in [0, 9]
+param same_day[24] = [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+state used = same_day[t % 24] * used + calls in [0, 500] start 0
+maximize price * calls
+""",
     "wall": """\
 decision heat in box(0, 20)
 stream outside in [-30, 40]
@@ -111,7 +118,7 @@ minimize price*heat + 1.5 * pos(20 - room)
 """,
 }
 NAMES = {"river": ["lake", "pond"], "battery": ["soc"], "meter": ["soc"], "tower": ["level"], "queue": ["backlog"]}
-NAMES |= {"room": ["temp"], "staff": ["people"], "zones": ["temp"], "wall": ["room", "wall"]}
+NAMES |= {"quota": ["used"], "room": ["temp"], "staff": ["people"], "zones": ["temp"], "wall": ["room", "wall"]}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -125,6 +132,7 @@ def test_states_of_the_reference_are_stores(form: str) -> None:
 NONE = {
     "`0.01 * stock * order` is not linear": "state stock = stock + order - 0.01 * stock * order - sales in [0, 90] start 9",
     "`maximum(order, sales)` is not linear": "state stock = stock + maximum(order, sales) - 2 * sales in [0, 90] start 9",
+    "`(1 + t % 2) * order` has a factor that changes": "state stock = stock + (1 + t % 2) * order - sales in [0, 90] start 9",
     "`sales * order` has a factor that changes": "state stock = stock + sales * order - sales in [0, 90] start 9",
     "the less the next round has": "state stock = 90 - 0.5 * stock - sales + order in [0, 90] start 9",
     "no fixed price of what is missing below 5": "state stock = stock + order - sales in [5, 90] start 9",

@@ -1,11 +1,12 @@
 """Costs of what fills stores in the rounds to come: as learned from the rounds so far, and as the model predicts them.
 
-Where the model predicts streams of K rounds (`ahead`), costs of round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the
-middle of the domain, with the streams as predicted and all else at its middle, and the rest r, which is learned as costs are: as what costs
-were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
-predictions on average, at a phase or for some rounds goes into r. With the usual errors e of b + r, and l of what is learned without
-predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2), else as learned: the mean of least variance of two estimates whose
-errors have nothing to do with one another. Costs of rounds after these are as learned.
+Where the model predicts streams of K rounds (`ahead`), or where loss and drifts hang on the number of the round (`tariff[t]`), costs of
+round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the middle of the domain, with the streams as predicted and all else at
+its middle, and the rest r, which is learned as costs are: as what costs were above b(s^_0) in the rounds so far. Where costs are about
+these streams alone and predictions are right, r is 0; what is wrong with predictions on average, at a phase or for some rounds goes into r.
+With the usual errors e of b + r, and l of what is learned without predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2),
+else as learned: the mean of least variance of two estimates whose errors have nothing to do with one another. Costs of rounds after these
+are as learned.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.flow_limits import SYMBOLS as LIMIT_SYMBOLS
+from oco.compiler.algorithms.flow_limits import FlowLimits
 from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds
 from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
@@ -32,6 +35,7 @@ from oco.compiler.problem.stores import (
     filled_by_flows,
     has_curvature,
     has_kinks,
+    is_known_ahead,
     moved_beside,
     value_of_state,
     without_outside,
@@ -58,6 +62,7 @@ SYMBOLS |= {
 SYMBOLS |= {
     f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
 }
+SYMBOLS |= LIMIT_SYMBOLS
 """State that is kept, by name."""
 
 
@@ -80,11 +85,13 @@ class ToCome:
 
     of      costs (4, m) or (5, m) of the h-th round after the next one, by h
     mean    mean cost of a unit of all rounds, (m,)
+    later   rounds from the present one to the next one, h = 0
     unsure  usual size of the errors of the drift, with what of them lasts, (m,); None where constraints keep both ends of each store
     """
 
     of: Callable[[Value], Value]
     mean: Value
+    later: int
     unsure: Value | None = None
 
 
@@ -95,25 +102,34 @@ class CostsToCome:
     stores its cost in one of them is less by its value in the others.
     """
 
-    def __init__(self, p: Problem, stores: Sequence[StoreOfState], begins: str = "") -> None:
-        """Costs kept under names that begin so."""
+    def __init__(self, p: Problem, stores: Sequence[StoreOfState], ahead: int, begins: str = "") -> None:
+        """Costs so many rounds `ahead`, kept under names that begin so."""
         self.p, self.t, self.stores = p, p.tracer, stores
         self.filled = filled_by_flows(stores)
         self.size, self.alone = self.filled.size, self.filled.size == sum(s.size for s in stores)
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.shared = SharedFlows(p, stores)
+        self.limits = FlowLimits(p, stores, begins)
         self.rows = 4 + self.kinks + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
+        if stores and not self.predicted and is_known_ahead(p.spec.canonical, p.whole("season")):
+            self.predicted = ahead + 1
         self.learned, self.rest = (
             LearnedRounds(p, begins + name, self.size, self.rows, each=bool(begins)) for name in (COST, REST)
         )
         self.is_unsure = any(s.ends.soft.any() and s.pipeline is None for s in stores)
 
+    @property
+    def limited(self) -> slice | None:
+        """Rows of costs to come that are the least and the greatest flows; None where the domain alone limits them."""
+        first = 4 + self.kinks
+        return slice(first, first + self.limits.rows) if self.limits.rows else None
+
     def init(self) -> State:
         """State before the first round."""
         rest: State = self.rest.init() if self.predicted else {}
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
-        return joined(self.learned.init(), rest, unsure)
+        return joined(self.learned.init(), rest, unsure, self.limits.init())
 
     def update(self, state: State, played: Point, slope: Point, unit_values: Value | None) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in
@@ -126,7 +142,7 @@ class CostsToCome:
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
         unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
-        return {**self.learned.update(state, now), **rest, **unsure}
+        return {**self.learned.update(state, now), **rest, **unsure, **self.limits.update(state)}
 
     def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
         """Usual size of the errors of the drift after a round, (m,)."""
@@ -146,7 +162,8 @@ class CostsToCome:
         p = self.p
         assert p.round is not None
         costs = self.learned.to_come(state, p.round + (p.ahead - 1), p.played)
-        return ToCome(costs, self.learned.kept(state, "overall")[0], self._kept_unsure(state))
+        costs = self._limited(costs, state, p.round + (p.ahead - 1), p.played)
+        return ToCome(costs, self.learned.kept(state, "overall")[0], p.ahead, self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
         """Costs from this round on, which has begun, as learned and as predicted."""
@@ -155,7 +172,8 @@ class CostsToCome:
         begun, over = p.round - 1, p.played - 1.0
         learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
         if not count:
-            return ToCome(learned, overall[0], self._kept_unsure(state))
+            learned = self._limited(learned, state, begun, over, now=True)
+            return ToCome(learned, overall[0], 0, self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
         usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
@@ -170,7 +188,24 @@ class CostsToCome:
             near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
             return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
-        return ToCome(of, t.name("mean", mean), self._kept_unsure(state))
+        costs = self._limited(of, state, begun, over, now=True)
+        return ToCome(costs, t.name("mean", mean), 0, self._kept_unsure(state))
+
+    def _limited(
+        self, costs: Callable[[Value], Value], state: State, begun: Value, rounds: Value, now: bool = False
+    ) -> Callable[[Value], Value]:
+        """Costs of rounds to come with the ranges of flows after those of each flow; those of h = 0 are known where it is this round."""
+        if self.limited is None:
+            return costs
+        t, limits, first = self.t, self.limits.to_come(state, begun, rounds), self.limited.start
+        known = self.limits.of_round(self.p, self.limits.limits) if now else None
+
+        def of(h: Value) -> Value:
+            row, own = costs(h), limits(h)
+            own = own if known is None else t.where(h < 1, known, own)
+            return t.concat(row[:first], own, *([row[first:]] if self.rows > first else []))
+
+        return of
 
     def _predicted(self, count: int) -> Value:
         """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4 or 5, m)."""

@@ -38,6 +38,11 @@ class KnownSlopes:
     def __bool__(self) -> bool:
         return any(self.costs)
 
+    @property
+    def by_round(self) -> bool:
+        """True where a slope hangs on the number of the round."""
+        return any(c.by_round for own in self.costs for c in own)
+
     def init(self) -> State:
         """State before the first round, with no data yet."""
         size = sum(math.prod(o.shape) for o in self.data)
@@ -54,8 +59,8 @@ class KnownSlopes:
         after = t.where(played > 1.5, t.put(recent, now, place), t.broadcast(now, recent.shape))
         return {RECENT: t.name("recent_data", after)}
 
-    def at(self, level: Value, state: State) -> Value:
-        """Slopes (m, P) at levels (m, P); where they depend on data, their means over the last rounds.
+    def at(self, level: Value, state: State, round_: Value | None) -> Value:
+        """Slopes (m, P) at levels (m, P) that a round of this number leaves; where they depend on data, their means over the last rounds.
 
         A level within `EDGE` of a kink counts as above it, and one at the upper end of the range as below that end.
         """
@@ -64,14 +69,15 @@ class KnownSlopes:
         edge = EDGE * (upper - lower)
         level = t.where(level > upper + edge, level, t.minimum(level + edge, upper - edge))
         if not self.data:
-            return t.name("known", self._slopes(level, {}))
+            return t.name("known", self._slopes(level, {}, round_))
         recent = array(state, RECENT)
         places = np.cumsum([0, *(math.prod(o.shape) for o in self.data)]).tolist()
 
         def add(k: Value, total: Value) -> tuple[Value, ...]:
             row = recent[k]
             parts = zip(self.data, pairwise(places), strict=True)
-            return (total + self._slopes(level, {o.name: self._of_stream(o, row[a:b]) for o, (a, b) in parts}),)
+            data = {o.name: self._of_stream(o, row[a:b]) for o, (a, b) in parts}
+            return (total + self._slopes(level, data, round_),)
 
         (total,) = t.for_(ROUNDS, add, [t.zeros(level.shape)])
         return t.name("known", total / float(ROUNDS))
@@ -80,8 +86,8 @@ class KnownSlopes:
         own = self.t.reshape(value, o.shape)
         return self.t.to_int(own) if o.integer else own
 
-    def _slopes(self, level: Value, data: Mapping[str, Value]) -> Value:
-        """Slopes (m, P) at levels (m, P), with these data."""
+    def _slopes(self, level: Value, data: Mapping[str, Value], round_: Value | None) -> Value:
+        """Slopes (m, P) at levels (m, P) that a round leaves, with these data."""
         p, t, P = self.p, self.t, level.shape[1]
         begins = np.cumsum([0, *(s.size for s in self.stores)]).tolist()
         rows = list[Value]()
@@ -91,7 +97,8 @@ class KnownSlopes:
                 continue
             name = level_name(P, s.state)
             seen = {**p.seen, **data, name.name: t.reshape(t.transpose(level[a : a + s.size]), (P, *s.shape))}
-            view = Problem(t, p.spec, seen, p.round, constants=p.constants)
-            slopes = view.values([slope_of_costs(costs, name)], view.centre())
+            view = Problem(t, p.spec, seen, round_ if self.by_round else p.round, constants=p.constants)
+            begun = [c if c.left else c.a_round_later(p.spec.canonical) for c in costs]
+            slopes = view.values([slope_of_costs(begun, name)], view.centre())
             rows.append(t.transpose(t.reshape(slopes, (P, s.size))))
         return rows[0] if len(rows) == 1 else t.concat(*rows)

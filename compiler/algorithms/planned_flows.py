@@ -1,14 +1,14 @@
 """Plan of the flows of rounds to come, where stores move each other: tanks of which one runs into the next, goods that ripen, rooms that
 exchange heat. One more unit in a store then is worth what it brings into others many rounds later, so that no store has a value alone.
 
-With levels s_h, flows x_h of d decisions and z_h = A s_h + B x_h + drift_h + e_h, cut to the range for s_{h+1}, the plan descends
+With levels s_h, flows x_h of d decisions and z_h = A_h s_h + B x_h + drift_h + e_h, cut to the range for s_{h+1}, the plan descends
 
     J(x_0, ..., x_H) = E sum_h [c_h x_h + kappa_h x_h^2 / 2 + (j_h / 2) |x_h| + m_h s_h + g(z_h)] - V_end s_{H+1},
 
 with the costs and drifts of `costs_to_come`; g has what the loss says of levels, and the price of what is beyond an end of the range. Its
 slopes are those of the adjoint system: v_h, the value of a unit before round h, is
 
-    v_h = A' w_h - m_h,      w_h = v_{h+1} - g'(z_h) inside of the range, and beyond it the price of what is missing, or too much,
+    v_h = A_h' w_h - m_h,      w_h = v_{h+1} - g'(z_h) inside of the range, and beyond it the price of what is missing, or too much,
     dJ/dx_h = c_h + kappa_h x_h + (j_h / 2) sign(x_h) - B' E w_h
 
 (Bryson & Ho, Applied Optimal Control, 1975, chapter 2). Steps are projected, in the size of the slopes so far, and shorten; the plan of the
@@ -28,14 +28,15 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, ToCome
+from oco.compiler.algorithms.costs_to_come import SCARCE, UNSURE, CostsToCome, ToCome
 from oco.compiler.algorithms.known_slopes import EDGE, KnownSlopes
 from oco.compiler.algorithms.learned_costs import DRIFT
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.round_table import RoundTable
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
-from oco.compiler.problem.stores import brought, filled_by_flows
+from oco.compiler.problem.stores import filled_by_flows, systems
 from oco.dsl.magnitudes import TINY
 
 Floats = np.ndarray[Any, Any]
@@ -60,16 +61,17 @@ class PlannedFlows:
     """Plan for m store entries and d entries of the decisions, H rounds ahead."""
 
     def __init__(
-        self, p: Problem, stores: Sequence[StoreOfState], known: KnownSlopes, ahead: int, has_kinks: bool
+        self, p: Problem, stores: Sequence[StoreOfState], known: KnownSlopes, ahead: int, costs: CostsToCome
     ) -> None:
         self.p, self.t, self.stores, self.known, self.ahead = p, p.tracer, stores, known, ahead
-        self.has_kinks = has_kinks
-        self.keep, self.entries, self.rate, self.least, self.most = (
-            np.concatenate([getattr(s, n) for s in stores]) for n in ("keep", "entries", "rate", "least", "most")
+        self.has_kinks, self.limited = costs.kinks, costs.limited
+        self.entries, self.rate, self.least, self.most = (
+            np.concatenate([getattr(s, n) for s in stores]) for n in ("entries", "rate", "least", "most")
         )
-        self.filled, self.size = filled_by_flows(stores), self.keep.size
+        self.filled, self.size = filled_by_flows(stores), sum(s.size for s in stores)
         self.decided = np.unique(self.entries[self.entries != NO_ENTRY])
-        self.system = np.diag(self.keep) + brought(stores).T
+        self.systems = systems(stores)
+        self.system = self.systems.mean(axis=0)
         self.flows = np.zeros((self.size, self.decided.size))
         moving = self.entries != NO_ENTRY
         self.flows[self.filled[moving], np.searchsorted(self.decided, self.entries[moving])] = self.rate[moving]
@@ -103,8 +105,13 @@ class PlannedFlows:
             total, left = total + left @ np.where(moved, self.system.T, 0.0), left @ own
         return np.asarray(np.where(moved[:, None], np.eye(self.size), total))
 
+    def ends_by_round(self, name: str) -> RoundTable:
+        """Ends of the ranges by the round, (m, 1)."""
+        tables = [getattr(s.ends, f"{name}s") for s in self.stores]
+        return RoundTable(self.t, tables, name, shape=(self.size, 1))
+
     def end(self, name: str) -> Value:
-        """Numbers of the ends of the ranges, (m, 1)."""
+        """Prices of the ends of the ranges, and what keeps them, (m, 1)."""
         numbers = np.concatenate([getattr(s.ends, name) for s in self.stores])
         return self.t.constant(numbers.reshape(-1, 1), name)
 
@@ -138,14 +145,14 @@ class PlannedFlows:
             squares = t.where(squares > 0.0, squares + SIZE_RATE * (mean - squares), mean)
             length = FIRST * t.exp(t.to_float(j) * float(np.log(SHORTER))) * (most - least)
             moved = plan - length * slopes / t.sqrt(t.maximum(squares, TINY))
-            return t.minimum(t.maximum(moved, least), most), squares
+            return rounds.within(t.minimum(t.maximum(moved, least), most)), squares
 
         plan, squares = t.for_(STEPS, step, [plan, array(state, SQUARES)])
         return {PLAN: t.name("plan", plan), SQUARES: squares}, rounds
 
-    def reached(self, state: State, kept: Value) -> Value:
+    def reached(self, state: State, rounds: PlannedRounds, kept: Value) -> Value:
         """Levels that this round leaves as planned, (m,), where it leaves `kept`, (m,), without flows."""
-        lower, upper = (self.t.reshape(self.end(n), (self.size,)) for n in ("lower", "upper"))
+        lower, upper = (self.t.reshape(e, (self.size,)) for e in rounds.range(self.t.lift(0)))
         left = kept + self.t.constant(self.flows, "brings") @ array(state, PLAN)[0]
         return self.t.minimum(self.t.maximum(left, lower), upper)
 
@@ -172,6 +179,7 @@ class PlannedRounds:
         self.cost, self.growth = table[:, 0] @ cost, table[:, 1] @ t.constant(by_flow**2, "square")
         self.jump = table[:, 4] @ size if plan.has_kinks else None
         self.held, self.drift = table[:, 2] @ own, table[:, DRIFT] @ own
+        self._limits = None if plan.limited is None else self._ranges(table, plan.limited)
         self.state = state
         last = t.reshape(costs.mean, (1, plan.rate.size)) @ own
         self.last = t.reshape(t.constant(plan.lasting(), "lasting") @ t.reshape(last, (plan.size,)), (plan.size, 1))
@@ -180,9 +188,40 @@ class PlannedRounds:
         grows = t.constant(plan.grows(), "grows", "size of sums of errors until flows answer")
         self.sizes = t.name("sizes", grows * t.reshape(usual, (1, plan.size)))
         most = t.max(abs(table[:, 0])) + t.sum(t.max(abs(self.held), axis=1))
-        self.system, self.adjoint = t.constant(plan.system, "system"), t.constant(plan.system.T, "adjoint")
+        self._system, self._adjoint = (
+            RoundTable(t, [plan.systems], "system"),
+            RoundTable(t, [plan.systems.swapaxes(1, 2)], "adjoint"),
+        )
+        self._lower, self._upper = plan.ends_by_round("lower"), plan.ends_by_round("upper")
         self.shares = t.constant(plan.flows.T, "shares")
         self.limit = SCARCE * (most + plan.end("paid") + plan.end("charged"))
+
+    def _ranges(self, table: Value, limited: slice) -> tuple[Value, Value]:
+        """Least and greatest values of the entries that move stores, (H + 1, d) each, from costs (H + 1, rows, F)."""
+        t, plan = self.t, self.plan
+        first, least, most = plan.first_flows(), table[:, limited.start], table[:, limited.stop - 1]
+        of_entry = (np.arange(plan.rate.size).reshape(-1, 1) == first) / plan.rate.reshape(-1, 1)
+        rising, falling = (t.constant(np.maximum(s * of_entry, 0.0), "per_rate") for s in (1.0, -1.0))
+        return least @ rising - most @ falling, most @ rising - least @ falling
+
+    def within(self, flows: Value) -> Value:
+        """Plan (H + 1, d) cut to the ranges that the rounds have."""
+        if self._limits is None:
+            return flows
+        return self.t.minimum(self.t.maximum(flows, self._limits[0]), self._limits[1])
+
+    def number(self, h: Value) -> Value:
+        """Number of the round after h others."""
+        assert self.plan.p.round is not None
+        return self.plan.p.round + h
+
+    def system(self, h: Value) -> Value:
+        """A_h, (m, m)."""
+        return self._system.of(self.number(h))
+
+    def range(self, h: Value) -> tuple[Value, Value]:
+        """Ends of what the round h leaves, (m, 1) each."""
+        return self._lower.of(self.number(h)), self._upper.of(self.number(h))
 
     def slopes(self, flows: Value, start: Value) -> Value:
         """Slopes of J at these flows of all rounds, (H + 1, d), from levels `start`, (m, 1)."""
@@ -191,9 +230,9 @@ class PlannedRounds:
 
         def before(j: Value, value: Value, slopes: Value) -> tuple[Value, ...]:
             h = n - 1 - j
-            unit = self._beyond(value, reached[h], self.sizes[h])
+            unit = self._beyond(value, reached[h], self.sizes[h], h)
             slope = self._marginal(h, flows[h]) - t.reshape(self.shares @ unit, (d,))
-            return self.adjoint @ unit - plan.column(self.held[h]), t.put(slopes, slope, h)
+            return self._adjoint.of(self.number(h)) @ unit - plan.column(self.held[h]), t.put(slopes, slope, h)
 
         return t.for_(n, before, [self.last, t.zeros(flows.shape)])[1]
 
@@ -204,18 +243,19 @@ class PlannedRounds:
 
         def before(j: Value, value: Value) -> tuple[Value, ...]:
             h = n - 1 - j
-            unit = self._beyond(value, reached[h], self.sizes[h])
-            return (self.adjoint @ unit - plan.column(self.held[h + 1]),)
+            unit = self._beyond(value, reached[h], self.sizes[h], h + 1)
+            return (self._adjoint.of(self.number(h + 1)) @ unit - plan.column(self.held[h + 1]),)
 
         return t.for_(n, before, [t.broadcast(self.last, start.shape)])[0]
 
     def _reached(self, flows: Value, start: Value, skipped: int) -> Value:
         """Levels z that rounds lead to as expected, before the cut, (n, m, P), where the first ones are `skipped`."""
         t, plan, n = self.t, self.plan, self.plan.ahead + 1 - skipped
-        moved, lower, upper = flows @ self.shares + self.drift, plan.end("lower"), plan.end("upper")
+        moved = flows @ self.shares + self.drift
 
         def following(h: Value, level: Value, reached: Value) -> tuple[Value, ...]:
-            z = self.system @ level + plan.column(moved[h + skipped])
+            lower, upper = self.range(h + skipped)
+            z = self.system(h + skipped) @ level + plan.column(moved[h + skipped])
             cut = t.minimum(t.maximum(self._with_errors(z, self.sizes[h]), lower), upper)
             return self._mean(cut), t.put(reached, z, h)
 
@@ -237,19 +277,18 @@ class PlannedRounds:
         slope = self.cost[h] + self.growth[h] * flow
         return slope if self.jump is None else slope + 0.5 * self.jump[h] * self.t.sign(flow)
 
-    def _beyond(self, value: Value, z: Value, sizes: Value) -> Value:
-        """Value of a unit more in z, (m, P), which is cut to the range for the next round, where one has this `value`, (m, P): the mean
-        over errors of these sizes, (m,).
+    def _beyond(self, value: Value, z: Value, sizes: Value, h: Value) -> Value:
+        """Value of a unit more in z, (m, P), which round h leaves and which is cut to the range for the next one, where one has this
+        `value`, (m, P): the mean over errors of these sizes, (m,).
         """
         t, plan, (m, P), K = self.t, self.plan, z.shape, ERRORS.size
         z = self._with_errors(z, sizes)
-        lower, upper, given, paid, wasted, charged, free = map(
-            plan.end, ("lower", "upper", "given", "paid", "wasted", "charged", "free")
-        )
+        given, paid, wasted, charged, free = map(plan.end, ("given", "paid", "wasted", "charged", "free"))
+        lower, upper = self.range(h)
         edge = EDGE * (upper - lower)
         inside = t.reshape(t.broadcast(t.reshape(value, (m, P, 1)), (m, P, K)), (m, P * K))
         if plan.known:
-            inside = inside - plan.known.at(z, self.state)
+            inside = inside - plan.known.at(z, self.state, self.number(h))
         above = t.where(wasted > 0.0, -charged, -self.limit)
         below = t.where(given > 0.0, paid, self.limit)
         below = t.where(free > 0.0, t.maximum(inside, 0.0), below)

@@ -86,7 +86,7 @@ class PositionValue:
         self.size = sum(s.size for s in self.stores)
         self.length = max((way.length for way in self.ways), default=0)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
-        self.costs = CostsToCome(p, self.stores, LEAD)
+        self.costs = CostsToCome(p, self.stores, self.ahead, LEAD)
 
     def init(self) -> State:
         """State before the first round, in which no order has a value."""
@@ -282,7 +282,7 @@ class _ToCome:
     def values(self) -> Value:
         """v of the next round, (m, GRID)."""
         t, value = self.t, self.value
-        flows = OneFlow(t, value.stores, value.is_curved, value.costs.kinks, value.costs.shared)
+        flows = OneFlow(t, value.stores, value.is_curved, value.costs.kinks, value.costs.shared, value.costs.limited)
         places = t.constant(np.linspace(-1.0, 1.0, 2 * CELLS + 1), "places")
         grid = t.name("grid", self.middle + t.where(places < 0.0, self.below, self.above) * places * abs(places))
 
@@ -301,11 +301,11 @@ class _ToCome:
         there = level + column(self.sums[h])
         z = t.reshape(t.reshape(there, (m, P, 1)) + t.reshape(self.errors, (m, 1, K)), (m, P * K))
         edge = EDGE * (upper - lower)
-        known = -self.known.at(z, {}) if self.known else 0.0 * z
+        known = -self.known.at(z, {}, self.value.p.round) if self.known else 0.0 * z
         known = t.where(z > upper + edge, -charged, t.where(z < lower - edge, paid, known))
         inside = t.to_float(t.and_(z <= upper + edge, z >= lower - edge))
         known, inside = (t.sum(t.reshape(v, (m, P, K)), axis=2) / float(K) for v in (known, inside))
-        keep, row = column(value.constant("keep")), self.table[h]
+        keep, row = column(value.of_ways("keep")), self.table[h]
         following = keep * level + column(value.of_ways("of_stock")) * column(row[DRIFT])
         return known + inside * keep * self._interpolated(after, following) - column(row[2])
 

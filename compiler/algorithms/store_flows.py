@@ -41,27 +41,49 @@ class Flows(Protocol):
         """Value (m, G) of a unit before a round that leaves `kept` (m, G) without flows; `of` gives it at the levels left, (m, P)."""
 
 
-def flows_of(t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows) -> Flows:
+def flows_of(
+    t: Tracer,
+    stores: Sequence[StoreOfState],
+    curved: bool,
+    kinks: bool,
+    shared: SharedFlows,
+    limited: slice | None = None,
+) -> Flows:
     """Flows of the stores.
 
-    curved  costs have second derivatives
-    kinks   their slopes jump where a flow changes its sign
+    curved   costs have second derivatives
+    kinks    their slopes jump where a flow changes its sign
+    limited  rows of costs with the least and the greatest flows of a round
     """
     several = any(s.filled.size > s.size for s in stores)
-    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared)
+    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared, limited)
+
+
+def _within(t: Tracer, flows: Value, row: Value, limited: slice | None) -> Value:
+    """Flows (F, P) cut to the ranges that a round has for them."""
+    if limited is None:
+        return flows
+    least, most = (_column(t, end) for end in row[limited])
+    return t.minimum(t.maximum(flows, least), most)
 
 
 class _Prices:
     """Marginal costs of F flows at `sizes`, (F, P), on the sides of 0 that `sides` gives, -1 or 1, (F, P)."""
 
-    def __init__(self, t: Tracer, sizes: Floats, sides: Floats, kinks: bool, shared: SharedFlows) -> None:
-        self.t, self.sizes, self.kinks, self.shared = t, sizes, kinks, shared
+    def __init__(
+        self, t: Tracer, sizes: Floats, sides: Floats, kinks: bool, shared: SharedFlows, limited: slice | None
+    ) -> None:
+        self.t, self.sizes, self.kinks, self.shared, self.limited = t, sizes, kinks, shared, limited
         self.flow = t.constant(sizes, "flow")
         self.side = t.constant(sides, "side", "the side of 0 on which a flow is") if kinks else None
 
+    def at(self, row: Value) -> Value:
+        """Flows (F, P) of a round with these costs."""
+        return _within(self.t, self.flow, row, self.limited)
+
     def of(self, row: Value) -> Value:
         """Marginal costs (F, P), from the costs of a round, (rows, F)."""
-        price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.flow
+        price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.at(row)
         if self.shared.rows:
             price = price + self.shared.above(row[-self.shared.rows :], self.sizes)
         return price if self.side is None else price + 0.5 * _column(self.t, row[4]) * self.side
@@ -71,7 +93,13 @@ class OneFlow:
     """Stores with one flow each."""
 
     def __init__(
-        self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows
+        self,
+        t: Tracer,
+        stores: Sequence[StoreOfState],
+        curved: bool,
+        kinks: bool,
+        shared: SharedFlows,
+        limited: slice | None = None,
     ) -> None:
         self.t = t
         least, most = _ends(stores)
@@ -82,8 +110,7 @@ class OneFlow:
             flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
             order = np.lexsort((side, flow))
             flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
-        self._prices = _Prices(t, flow, side, kinks, shared)
-        self.flow = self._prices.flow
+        self._prices = _Prices(t, flow, side, kinks, shared, limited)
 
     def prices(self, row: Value) -> Value:
         """Marginal costs at the flows, (m, P), from the costs of a round, (rows, F)."""
@@ -91,8 +118,9 @@ class OneFlow:
 
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
         """Value (m, G) of a unit before the round, where the value of a unit left falls to the marginal cost of the flow."""
-        t, (m, G), flows = self.t, kept.shape, self.flow.shape[1]
-        left = t.reshape(kept, (m, G, 1)) + t.reshape(self.flow, (m, 1, flows))
+        t, (m, G), flow = self.t, kept.shape, self._prices.at(row)
+        flows = flow.shape[1]
+        left = t.reshape(kept, (m, G, 1)) + t.reshape(flow, (m, 1, flows))
         value = t.reshape(of(t.reshape(left, (m, G * flows))), (m, G, flows))
         return met(value, t.reshape(self.prices(row), (m, 1, flows)))
 
@@ -116,7 +144,13 @@ class SeveralFlows:
     """Stores of which some have several flows; entries with fewer are filled up with segments of width 0."""
 
     def __init__(
-        self, t: Tracer, stores: Sequence[StoreOfState], curved: bool, kinks: bool, shared: SharedFlows
+        self,
+        t: Tracer,
+        stores: Sequence[StoreOfState],
+        curved: bool,
+        kinks: bool,
+        shared: SharedFlows,
+        limited: slice | None = None,
     ) -> None:
         self.t = t
         least, most = _ends(stores)
@@ -124,7 +158,7 @@ class SeveralFlows:
         if kinks:
             ends = np.sort(np.hstack([ends, np.clip(0.0, least, most)]))
         middle, width = 0.5 * (ends[:, 1:] + ends[:, :-1]), np.diff(ends)
-        self._prices = _Prices(t, middle, np.sign(middle), kinks, shared)
+        self._prices = _Prices(t, middle, np.sign(middle), kinks, shared, limited)
         filled, m, count = filled_by_flows(stores), sum(s.size for s in stores), middle.shape[1]
         most_flows = int(np.bincount(filled).max())
         self._places, widths = np.zeros((m, most_flows * count), dtype=np.int64), np.zeros((m, most_flows * count))
@@ -133,8 +167,13 @@ class SeveralFlows:
             places = (own.reshape(-1, 1) * count + np.arange(count)).ravel()
             self._places[entry] = places[0]
             self._places[entry, : places.size], widths[entry, : places.size] = places, width.ravel()[places]
-        self.width = t.constant(widths, "width", "of the segments of flows")
-        self.least = t.constant(np.bincount(filled, least.ravel(), m).reshape(-1, 1), "least_flow", "all flows least")
+        self._ends, self._limited, self._own = ends, limited, filled == np.arange(m).reshape(-1, 1)
+        self._whole = widths
+        if limited is None:
+            self.width = t.constant(widths, "width", "of the segments of flows")
+            self.least = t.constant(
+                np.bincount(filled, least.ravel(), m).reshape(-1, 1), "least_flow", "all flows least"
+            )
 
     def prices(self, row: Value) -> Value:
         """Prices of the segments, (m, S), from the costs of a round, (rows, F)."""
@@ -142,13 +181,26 @@ class SeveralFlows:
         places = t.constant(self._places.ravel(), "segment", "the segments of each store")
         return t.reshape(t.reshape(price, (price.size,))[places], self._places.shape)
 
+    def _segments(self, row: Value) -> tuple[Value, Value]:
+        """Sum of the least flows, (m, 1), and widths of the segments, (m, S), in a round with these costs."""
+        t = self.t
+        if self._limited is None:
+            return self.least, self.width
+        ends = _within(t, t.constant(self._ends, "ends", "of the segments of flows"), row, self._limited)
+        width = t.reshape(ends[:, 1:] - ends[:, :-1], (ends.size - ends.shape[0],))
+        places = t.constant(self._places.ravel(), "segment", "the segments of each store")
+        has = t.constant((self._whole > 0).astype(np.float64), "has", "segments that a store has")
+        own = t.constant(self._own.astype(np.float64), "own", "flows of each store")
+        return own @ ends[:, :1], has * t.reshape(width[places], self._places.shape)
+
     def at_one_price(self, kept: Value, of: Callable[[Value], Value], row: Value) -> Value:
         """Value (m, G) of a unit before the round, as the maximum over the segments."""
-        t, (m, G), (_, S) = self.t, kept.shape, self.width.shape
+        t, (m, G), (_, S) = self.t, kept.shape, self._places.shape
+        least, width = self._segments(row)
         price = t.name("price", self.prices(row))
         cheaper = t.to_float(t.reshape(price, (m, 1, S)) < t.reshape(price, (m, S, 1)))
-        before = self.least + t.sum(cheaper * t.reshape(self.width, (m, 1, S)), axis=2)
-        whole = self.least + t.reshape(t.sum(self.width, axis=1), (m, 1))
+        before = least + t.sum(cheaper * t.reshape(width, (m, 1, S)), axis=2)
+        whole = least + t.reshape(t.sum(width, axis=1), (m, 1))
         flow = t.name("flow", t.concat(before, whole, axis=1))
         left = t.reshape(kept, (m, G, 1)) + t.reshape(flow, (m, 1, S + 1))
         value = t.reshape(of(t.reshape(left, (m, G * (S + 1)))), (m, G, S + 1))

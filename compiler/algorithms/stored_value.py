@@ -6,10 +6,10 @@ cuts the domain, costs what it is worth to them (`row_multipliers`); where known
 flow (`shared_flows`). A unit that is there costs m_t = df_t/ds (holding it). Those of H rounds to come, and their drift, are predicted by
 the rounds so far and by the model (`costs_to_come`).
 
-The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
+The marginal value v_h of s units before round h is then keep_h w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
 
-    w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u + (j_h / 2) sign(u),      least <= u <= most,
+    w = v_{h+1}(keep_h s + drift_h + u) = c_h + kappa_h u + (j_h / 2) sign(u),      least <= u <= most,
 
 and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Below the lower end of
 the store a unit has more value than any cost, or what the loss pays for one that is missing; above the upper one none, or less by what the
@@ -28,7 +28,7 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -49,14 +49,15 @@ from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.round_table import RoundTable
 from oco.compiler.lowering.rule import State, array, joined
 from oco.compiler.problem.stores import (
     KNOTS,
-    brought,
     cut_names,
     filled_by_flows,
     has_curvature,
     knot_names,
+    move_each_other,
     moved_beside,
     slope_name,
     stores,
@@ -102,9 +103,9 @@ class StoredValue:
         self.size = sum(s.size for s in self.stores)
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
-        self.costs, self.known = CostsToCome(p, self.stores), KnownSlopes(p, self.stores)
-        moves = bool(self.stores) and bool(brought(self.stores).any())
-        self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs.kinks) if moves else None
+        self.costs, self.known = CostsToCome(p, self.stores, self.ahead), KnownSlopes(p, self.stores)
+        moves = move_each_other(self.stores)
+        self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 
     def init(self) -> State:
@@ -160,7 +161,8 @@ class StoredValue:
             row = costs.of(t.lift(0))
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(row[3])
-        least, most = self._ends(self._constant("keep") * self._levels() + drift)
+        now = self._round(costs, t.lift(0))
+        least, most = self._ends(self._kept((self.size,)).of(now) * self._levels() + drift, now)
         places = self._places()
         ends = t.concat(t.zeros((1,)), places, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
@@ -173,9 +175,9 @@ class StoredValue:
         t, levels = self.t, self._levels()
         after, rounds = plan.prepared(state, costs, levels)
         self.p.note("the value of what this round may leave in store, as planned")
-        kept = t.constant(plan.system, "system") @ levels + drift
-        least, most = self._ends(kept)
-        middle = plan.reached(after, kept)
+        kept = rounds.system(t.lift(0)) @ levels + drift
+        least, most = self._ends(kept, self._round(costs, t.lift(0)))
+        middle = plan.reached(after, rounds, kept)
         places = t.reshape(2.0 * self._places() - 1.0, (KNOTS, 1))
         kinks = middle + t.where(places < 0.0, middle - least, most - middle) * places * places * places
         row = (1, self.size)
@@ -185,9 +187,9 @@ class StoredValue:
         falling = t.min(t.where(upto, t.reshape(slopes, (1, KNOTS + 1, self.size)), np.inf), axis=1)
         return {**after, **self._dropping(falling, kinks)}
 
-    def _ends(self, kept: Value) -> tuple[Value, Value]:
+    def _ends(self, kept: Value, round_: Value) -> tuple[Value, Value]:
         """Least and most that the round may leave, (m,), where it leaves `kept`, (m,), without flows."""
-        t, lower, upper = self.t, self._end("lower"), self._end("upper")
+        t, (lower, upper) = self.t, self._range(round_)
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
         )
@@ -252,8 +254,9 @@ class StoredValue:
         if not moved_beside(self.stores).any():
             return None
         left = self._column(self.p.values([s.following for s in self.stores], played))
-        values = self._of_all(array(state, VALUES), left, self._grid(state))
-        return self.t.reshape(values - self.known.at(left, state) if self.known else values, (self.size,))
+        ends = (self._end("lower"), self._end("upper"))
+        values = self._of_all(array(state, VALUES), left, self._grid(state), ends)
+        return self.t.reshape(values - self.known.at(left, state, self.p.round) if self.known else values, (self.size,))
 
     def _rounds_to_come(self, costs: ToCome) -> Value:
         """Costs of the h-th round after the next one, by h, as far as is looked ahead: (ahead + 1, rows, F)."""
@@ -262,53 +265,82 @@ class StoredValue:
     def _values(self, costs: ToCome, table: Value, state: State) -> State:
         """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table."""
         t, grid = self.t, self._grid(state)
-        keep, stored = self._column(self._constant("keep")), grid.points
-        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared)
+        keeps, stored = self._kept((self.size, 1)), grid.points
+        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared, self.costs.limited)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
-        known = partial(self.known.at, state=state)
-        limit = self._most_valued(table, flows.prices, [known(stored)] if self.known else [])
+        limit = self._most_valued(costs, table, flows.prices, partial(self.known.at, stored, state))
 
         def expected(f: Callable[[Value], Value], at: Value) -> Value:
             return f(at) if errors is None else self._expected(f, at, errors)
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
-            row = table[self.ahead - j]
+            row, now = table[self.ahead - j], self._round(costs, self.ahead - j)
+            keep, ends = keeps.of(now), self._range(now)
             kept = keep * stored + self._column(self._of_entries(row[3]))
             if errors is not None:
-                after = expected(lambda at: self._of_all(after, at, grid), stored)
+                after = expected(lambda at: self._of_all(after, at, grid, ends), stored)
 
             def left(at: Value) -> Value:
-                value = self._of_all(after, at, grid, limit)
-                return value - expected(known, at) if self.known else value
+                value = self._of_all(after, at, grid, ends, limit)
+                return value - expected(lambda at: self.known.at(at, state, now), at) if self.known else value
 
             return (keep * flows.at_one_price(kept, left, row) - self._column(self._of_entries(row[2])),)
 
         last = t.broadcast(self._column(self._mean_of_entries(costs.mean)), stored.shape)
         return {VALUES: t.for_(self.ahead, earlier, [last])[0]}
 
-    def _most_valued(self, table: Value, prices: Callable[[Value], Value], known: Sequence[Value]) -> Value:
+    def _most_valued(
+        self, costs: ToCome, table: Value, prices: Callable[[Value], Value], known: Callable[[Value], Value]
+    ) -> Value:
         """More than a unit is worth in any round to come, (m, 1), of one that constraints want and no flow brings, by the costs of these
-        rounds.
+        rounds, and by the slopes `known` of levels in a round.
         """
         t, m = self.t, self.size
+        changing = bool(self.known) and self.known.by_round
 
-        def more(j: Value, price: Value, held: Value) -> tuple[Value, ...]:
-            row = table[self.ahead - j]
-            most = t.reshape(t.max(abs(prices(row)), axis=1), (m, 1))
-            return t.maximum(price, most), held + abs(self._column(self._of_entries(row[2])))
+        def most(of: Value) -> Value:
+            return t.reshape(t.max(abs(of), axis=1), (m, 1))
 
-        price, held = t.for_(self.ahead, more, [t.zeros((m, 1)), t.zeros((m, 1))])
-        most = price + held + self._column(self._end("paid") + self._end("charged"))
-        for slopes in known:
-            most = most + t.reshape(t.max(abs(slopes), axis=1), (m, 1))
-        return t.name("most", SCARCE * most)
+        def more(j: Value, price: Value, held: Value, *slopes: Value) -> tuple[Value, ...]:
+            h = self.ahead - j
+            after = (t.maximum(s, most(known(self._round(costs, h)))) for s in slopes)
+            return (
+                t.maximum(price, most(prices(table[h]))),
+                held + abs(self._column(self._of_entries(table[h][2]))),
+                *after,
+            )
 
-    def _of_all(self, values: Value, at: Value, grid: ValueGrid, limit: Value | None = None) -> Value:
+        price, held, *slopes = t.for_(self.ahead, more, [t.zeros((m, 1))] * (3 if changing else 2))
+        total = price + held + self._column(self._end("paid") + self._end("charged"))
+        if self.known:
+            total = total + (slopes[0] if changing else most(known(self._round(costs, t.lift(0)))))
+        return t.name("most", SCARCE * total)
+
+    def _round(self, costs: ToCome, h: Value) -> Value:
+        """Number of the h-th round after the next one."""
+        assert self.p.round is not None
+        return self.p.round + costs.later + h
+
+    def _kept(self, shape: tuple[int, ...]) -> RoundTable:
+        """Part of each store that stays there, of this shape."""
+        return RoundTable(self.t, [s.keep for s in self.stores], "keep", shape=shape)
+
+    def _range(self, round_: Value) -> tuple[Value, Value]:
+        """Ends of what a round may leave, (m,) each."""
+        lower, upper = (
+            RoundTable(self.t, [getattr(s.ends, f"{name}s") for s in self.stores], name) for name in ("lower", "upper")
+        )
+        return lower.of(round_), upper.of(round_)
+
+    def _of_all(
+        self, values: Value, at: Value, grid: ValueGrid, ends: tuple[Value, Value], limit: Value | None = None
+    ) -> Value:
         """Values (m, G) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much.
 
+        ends   lower and upper ends of the range, (m,) each
         limit  value of a unit that is missing where constraints keep an end, or too much with the other sign, (m, 1); None: as at the end
         """
-        t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
+        t, (lower, upper) = self.t, map(self._column, ends)
         given, paid, wasted, charged = (self._column(self._end(n)) for n in ("given", "paid", "wasted", "charged"))
         edge, value = EDGE * (upper - lower), grid.interpolated(values, at)
         missing, beyond = (value, value) if limit is None else (limit, -limit)
@@ -350,12 +382,6 @@ class StoredValue:
         """Sum of the flows of each store entry at one end of their ranges, (m,)."""
         ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
         return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
-
-    def _constant(self, name: str) -> Value:
-        return self.t.constant(self._numbers(name), name)
-
-    def _numbers(self, name: str) -> np.ndarray[Any, Any]:
-        return np.concatenate([getattr(s, name) for s in self.stores])
 
     def _end(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s.ends, name) for s in self.stores])

@@ -4,21 +4,22 @@
 
 with z = s', what a round leaves before it is cut to the range, and functions of single entries that are not affine in the level: 300 [z -
 1900]_+, (z - 20)^2, value log(1 + z), [need - z]_+, |s - 5|. Their slopes are known at every level, whatever levels come: only b has to be
-learned. Prices p_j and what is beside z within h_j may be data of the round; a level hardly changes within one, so that a little of s
-beside z counts as z.
+learned. Prices p_j and what is beside z within h_j may be data of the round, or hang on its number; a level hardly changes within one, so
+that a little of s beside z counts as z.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import SAME, affine_rows, factors_and_ends
+from oco.compiler.problem.affine_entries import SAME, affine_rows, multiples
+from oco.compiler.problem.by_round import a_round_later, by_round, cycle_of, over_like_rounds, row_of_round
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stream_ranges import StreamRange
@@ -45,12 +46,15 @@ LITTLE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _Affine:
-    """k (v - e) + data entry by entry, of the shape of the state; v is z where it is of what is `left`, else s."""
+    """k (v - e) + data entry by entry, of the shape of the state; v is z where it is of what is `left`, else s. In other rounds than those
+    in which it `holds`, a table by the round (P,), it is something else.
+    """
 
     left: bool
     factor: Floats
     end: Floats
     data: Expr | None = None
+    holds: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +90,23 @@ class StateCost:
             return applied(node.atom, tuple(map(of, node.args)), node.options) if isinstance(node, Call) else node
 
         return algebra.mul(self.price, of(self.part))
+
+    @property
+    def by_round(self) -> bool:
+        """True where it hangs on the round."""
+        return any(
+            names(e, Kind.ROUND) for e in (self.price, *(a.data for a in self.within.values() if a.data is not None))
+        )
+
+    def a_round_later(self, canonical: Canonical) -> StateCost:
+        """Cost as it is in the next round."""
+        if not self.by_round:
+            return self
+        later = {
+            k: a if a.data is None else replace(a, data=a_round_later(canonical, a.data))
+            for k, a in self.within.items()
+        }
+        return replace(self, within=later, price=a_round_later(canonical, self.price))
 
     def slope(self, level: Name) -> Expr:
         """p h'(v) at levels v, a name of shape (P, *shape) for P levels of each entry."""
@@ -131,15 +152,31 @@ def without_state_costs(
         price, left = slopes[own[id(part)].name], next(iter(within.values())).left
         if not names(price):
             price = constant(np.broadcast_to(np.asarray(evaluate(price, {}), dtype=np.float64), s.shape))
-        elif names(price, Kind.DECISION) or names(price, Kind.ROUND) or not _is_data(canonical, price):
+        elif names(price, Kind.DECISION) or not _is_data(canonical, price):
+            continue
+        if not _holds(canonical, price, within.values()):
             continue
         cost = StateCost(part, within, left, algebra.broadcast(price, s.shape))
         lower, upper = (np.array(np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape)) for e in (s.lower, s.upper))
         within_range = replace(cost, ends=(lower, upper))
-        if (left and with_data) or not cost.data:
+        if (left and with_data) or not (cost.data or cost.by_round):
             costs += [c for c in (cost, within_range) if _is_convex(canonical, c, s)][:1]
     taken, none = {id(c.part) for c in costs}, constant(np.zeros(s.shape))
     return rewrite(loss, lambda node: none if id(node) in taken else node), tuple(costs)
+
+
+def _holds(canonical: Canonical, price: Expr, within: Iterable[_Affine]) -> bool:
+    """True where the arguments of a cost are what they are said to be in all rounds that have a price."""
+    tables = [a.holds for a in within if a.holds is not None]
+    if not tables:
+        return True
+    cycle = cycle_of(canonical.horizon, price)
+    if cycle is None or names(price, Kind.STREAM):
+        return False
+    costs = by_round(price, cycle)
+    has_price = np.asarray((costs != 0).reshape(len(costs), -1).any(axis=1))
+    charged, *tables = over_like_rounds([has_price, *tables])
+    return bool((np.all(tables, axis=0) | ~charged).all())
 
 
 def _is_data(canonical: Canonical, expr: Expr) -> bool:
@@ -153,10 +190,13 @@ def _is_convex(canonical: Canonical, cost: StateCost, s: StreamRange) -> bool:
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape) for e in (s.lower, s.upper))
     shares = np.linspace(-1.0, 2.0, LEVELS).reshape(-1, *(1 for _ in s.shape))
     slope = cost.slope(level_name(LEVELS, s))
+    cycle = cycle_of(canonical.horizon, slope)
+    if cycle is None:
+        return False
     for seen in usual_data(canonical, [cost]):
         with np.errstate(all="ignore"):
-            slopes = np.asarray(evaluate(slope, {**seen, LEVEL: lower + shares * (upper - lower)}))
-        if not np.isfinite(slopes).all() or (np.diff(slopes, axis=0) < -ROUNDING * (1 + abs(slopes[1:]))).any():
+            slopes = by_round(slope, cycle, {**seen, LEVEL: lower + shares * (upper - lower)})
+        if not np.isfinite(slopes).all() or (np.diff(slopes, axis=1) < -ROUNDING * (1 + abs(slopes[:, 1:]))).any():
             return False
     return True
 
@@ -221,14 +261,21 @@ def _affine(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
     """Expression as k (z - e), perhaps with data and a little of s beside, or as k (s - e), entry by entry; None where it is neither."""
     if s.name not in names(expr, Kind.STREAM) or s.uncut is None:
         return None
-    left = len(names(expr)) > 1
+    left = len(names(expr)) - len(names(expr, Kind.ROUND)) > 1
     of = s.uncut if left else Name(s.name, Kind.STREAM, shape=s.shape)
     rows = affine_rows(canonical, of, s.shape)
-    made = None if rows is None else factors_and_ends(canonical, expr, rows)
-    if made is None or any(i != place for place, (i, _, _) in enumerate(made)):
+    made = None if rows is None or expr.shape != s.shape else multiples(canonical, expr, rows)
+    if made is None or any(m.entry != place for place, m in enumerate(made)):
         return _beside_data(canonical, s, expr) if left and rows is not None else None
-    factor, end = (np.array([row[k] for row in made]).reshape(s.shape) for k in (1, 2))
-    return _Affine(left, factor, end)
+    factor, holds = np.array([m.factor for m in made]).reshape(s.shape), np.all([m.holds for m in made], axis=0)
+    if not holds.any():
+        return None
+    ends = np.where(holds[:, None], np.stack([m.end for m in made], axis=1), 0.0).reshape(-1, *s.shape)
+    first = ends[int(np.argmax(holds))]
+    partly = None if holds.all() else holds
+    if (abs(ends[holds] - first) <= SAME * (1 + abs(first))).all():
+        return _Affine(left, factor, first, holds=partly)
+    return _Affine(left, factor, np.zeros(s.shape), row_of_round(-factor * ends), partly)
 
 
 def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
@@ -237,21 +284,17 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     one, other = (affine_rows(canonical, e, s.shape) for e in (expr, s.uncut))
     if one is None or other is None or expr.shape != s.shape:
         return None
-    m, decided = one.shape[0], sum(math.prod(b.shape) for b in canonical.blocks)
+    decided = sum(math.prod(b.shape) for b in canonical.blocks)
     ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
     at = int(ends[[o.name for o in canonical.streams].index(s.name)])
-    flows, levels = ((r[:, 1 : 1 + decided], r[:, at : at + m]) for r in (one, other))
-    (mine, others), (level, kept) = zip(flows, levels, strict=True)
-    most = np.argmax(abs(others), axis=1)
-    z = others[np.arange(m), most]
-    if not z.all():
+    factors = [
+        _factor_of_left(mine[:, 1:], others[:, 1:], decided, at - 1)
+        for mine, others in zip(*over_like_rounds([one, other]))
+    ]
+    if factors[0] is None:
         return None
-    k = mine[np.arange(m), most] / z
-    beside = level - k[:, None] * kept
-    little = np.diag(np.diag(beside))
-    if not k.all() or not np.allclose(mine, k[:, None] * others, rtol=SAME) or (abs(beside - little) > SAME).any():
-        return None
-    if (abs(np.diag(beside)) > LITTLE * abs(k)).any():
+    k, beside = factors[0]
+    if any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in factors):
         return None
 
     def nothing(node: Expr) -> Expr:
@@ -262,5 +305,23 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     data = algebra.sub(rewrite(expr, nothing), algebra.mul(constant(factor), rewrite(s.uncut, nothing)))
     if not _is_data(canonical, data):
         return None
-    factor = factor + np.diag(beside).reshape(s.shape)
+    factor = factor + beside.reshape(s.shape)
     return _Affine(True, factor, np.zeros(s.shape), algebra.broadcast(data, s.shape))
+
+
+def _factor_of_left(mine: Floats, others: Floats, decided: int, at: int) -> tuple[Floats, Floats] | None:
+    """k, (m,), where rows (m, variables) are k times others in the `decided` variables, and what they have more of the levels, from the
+    variable `at` on, each of its own: a little; None where they are not.
+    """
+    m = len(mine)
+    most = np.argmax(abs(others[:, :decided]), axis=1)
+    z = others[np.arange(m), most]
+    if not z.all():
+        return None
+    k = mine[np.arange(m), most] / z
+    beside = mine[:, at : at + m] - k[:, None] * others[:, at : at + m]
+    little = np.diag(beside)
+    fits = np.allclose(mine[:, :decided], k[:, None] * others[:, :decided], rtol=SAME)
+    if not k.all() or not fits or (abs(beside - np.diag(little)) > SAME).any() or (abs(little) > LITTLE * abs(k)).any():
+        return None
+    return k, little

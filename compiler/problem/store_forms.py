@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.by_round import by_round, cycle_of
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.pipelines import Pipeline, decision_ends, pipeline
@@ -18,8 +19,7 @@ from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
-from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Kind, Name, changes, constant, names, rewrite
+from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.records import dataclass
 from oco.dsl.text.printer import print_expr
 
@@ -34,12 +34,12 @@ class StoreOfState:
 
     state        the state; s' is what follows it, before it is cut to its range
     ends         range of what is in store, and what keeps it
-    keep         factor of s, (m,)
+    keep         factor of s: a table by the round (`by_round`), (P, m)
     filled       the entry of the state that each flow moves, in order, (F,)
     entries      the entry of the flattened decisions that each flow is of, (F,); `NO_ENTRY` where no decision moves an entry of the state
     rate         its factor, (F,)
     least, most  range of each flow rate x_k, (F,)
-    coupled      factors of the levels of entries of stores that move it, by state: (m, entries), its own with 0 on the diagonal
+    coupled      factors of the levels of entries of stores that move it, by state: tables (P, m, entries), its own with 0 on the diagonal
     pipeline     way of what is decided to the state where it comes rounds later; None where it is there at once
     """
 
@@ -120,9 +120,9 @@ def store_of(canonical: Canonical, s: StreamRange) -> StoreOfState | NoStore:
     if factors is None:
         return NoStore(s, _not_linear(canonical, s))
     kept = factors.pop(s.name)
-    flows = np.concatenate([factors.pop(b.name) for b in canonical.blocks], axis=1)
-    keep = np.diag(kept).copy()
-    coupled = {n: f for n, f in {s.name: kept - np.diag(keep), **factors}.items() if f.any()}
+    flows = np.concatenate([factors.pop(b.name)[0] for b in canonical.blocks], axis=1)
+    keep = np.diagonal(kept, axis1=1, axis2=2).copy()
+    coupled = {n: f for n, f in {s.name: kept - keep[:, :, None] * np.eye(len(flows)), **factors}.items() if f.any()}
     moved = (flows != 0).any(axis=1)
     if (keep < 0).any():
         return NoStore(s, f"the more of `{s.name}` there is, the less the next round has")
@@ -142,8 +142,8 @@ def store_of(canonical: Canonical, s: StreamRange) -> StoreOfState | NoStore:
 
 
 def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
-    """Factors of each decision, of the state and of other states in s', (m, entries) each by name; None where those of the first two are
-    no numbers. Of the others those are left out that are none.
+    """Factors of each decision, of the state and of other states in s', tables (P, m, entries) each by name; None where those of a decision
+    are no numbers, or where that of the state hangs on more than the round. Of the others those are left out that do.
     """
     assert s.uncut is not None
     sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
@@ -157,12 +157,15 @@ def _factors(canonical: Canonical, s: StreamRange) -> dict[str, Floats] | None:
         )
         if not is_affine(own, tuple(shapes)):
             return None
-        slopes = jacobian(algebra.broadcast(own, s.shape), shapes)
-        numbers = {n: e for n, e in slopes.items() if not changes(e)}
-        return {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *shapes[n])).reshape(m, -1) for n, e in numbers.items()}
+        result = dict[str, Floats]()
+        for n, e in jacobian(algebra.broadcast(own, s.shape), shapes).items():
+            if not names(e, Kind.STREAM) and (cycle := cycle_of(canonical.horizon, e)) is not None:
+                table = by_round(algebra.broadcast(e, (*s.shape, *shapes[n])), cycle)
+                result[n] = table.reshape(len(table), m, -1)
+        return result
 
     result = of(sizes)
-    if result is None or len(result) < len(sizes):
+    if result is None or len(result) < len(sizes) or any(len(result[b.name]) > 1 for b in canonical.blocks):
         return None
     together = of({**sizes, **others})
     return result if together is None else {**together, **result}
@@ -175,7 +178,9 @@ def awaited_store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     if way is None or ends is None:
         return None
     least, most = np.sort(way.rate * decision_ends(canonical, way.entries), axis=0)
-    return StoreOfState(s, ends, way.keep, np.arange(way.keep.size), way.entries, way.rate, least, most, pipeline=way)
+    return StoreOfState(
+        s, ends, way.keep.reshape(1, -1), np.arange(way.keep.size), way.entries, way.rate, least, most, pipeline=way
+    )
 
 
 def _not_linear(canonical: Canonical, s: StreamRange) -> str:
@@ -188,8 +193,9 @@ def _not_linear(canonical: Canonical, s: StreamRange) -> str:
         )
         if not is_affine(decided, own):
             return f"`{print_expr(term)}` is not linear in `{s.name}` and what is decided"
-        if any(changes(e) for e in jacobian(decided, own).values()):
-            return f"`{print_expr(term)}` has a factor that changes with the rounds"
+        for name, e in jacobian(decided, own).items():
+            if names(e, Kind.STREAM) or cycle_of(canonical.horizon, e) is None or (names(e) and name != s.name):
+                return f"`{print_expr(term)}` has a factor that changes with the rounds"
     return f"what follows it is not linear in `{s.name}` and what is decided, with numbers as factors"
 
 

@@ -12,13 +12,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import SAME, affine_rows, factors_and_ends
+from oco.compiler.problem.affine_entries import SAME, Multiple, affine_rows, multiples
+from oco.compiler.problem.by_round import by_round, cycle_of, over_like_rounds, shortened
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs, usual_data, without_state_costs
@@ -47,7 +49,8 @@ class End(Enum):
 class KeptRange:
     """Range of a store, numbers for each of its m entries, (m,).
 
-    lower, upper  ends
+    lowers        lower ends of what a round leaves: a table by the round (`by_round`), (P, m)
+    uppers        upper ends, so too
     given         1 where nothing but the cut keeps the lower end, else 0
     paid          p, what the loss pays for a unit that is missing at the lower end, and for no other; 0 where constraints keep it
     free          1 where the cut takes units below the lower end that cost, as of an empty queue, else 0
@@ -55,13 +58,23 @@ class KeptRange:
     charged       p, what the loss pays for a unit that is too much at the upper end; 0 where constraints keep it
     """
 
-    lower: Floats
-    upper: Floats
+    lowers: Floats
+    uppers: Floats
     given: Floats
     paid: Floats
     free: Floats
     wasted: Floats
     charged: Floats
+
+    @property
+    def lower(self) -> Floats:
+        """Least lower end of all rounds, (m,)."""
+        return np.asarray(self.lowers.min(axis=0))
+
+    @property
+    def upper(self) -> Floats:
+        """Greatest upper end of all rounds, (m,)."""
+        return np.asarray(self.uppers.max(axis=0))
 
     @property
     def soft(self) -> Floats:
@@ -76,21 +89,17 @@ def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange
     assert s.uncut is not None
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
     before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
-    if set(names(s.uncut, Kind.STREAM)) <= before:
-        own = {f"{s.name}.least", f"{s.name}.most"}
-        constraints = (c for c in (*canonical.constraints, *canonical.known) if c.label not in own)
-        for c in constraints:
-            if _changes_on(c.expr, s) and not _is_end_of_another(canonical, s, c.expr):
-                return _changing(c.label, s)
-        none, cut = np.zeros(lower.size), (~moved).astype(np.float64)
-        return KeptRange(lower, upper, cut, none, none, cut, none)
-    made = _constrained(canonical, s, lower, upper)
+    made = _constrained(canonical, s, lower.size)
     if isinstance(made, str):
         return made
     least, most = made
-    given = np.isnan(least) | ~moved
+    ends = np.fmax(least, lower), np.fmin(most, upper)
+    if set(names(s.uncut, Kind.STREAM)) <= before:
+        none, cut = np.zeros(lower.size), (~moved).astype(np.float64)
+        return KeptRange(*ends, cut, none, none, cut, none)
+    given = np.isnan(least).any(axis=0) | ~moved
     paid = np.where(given, np.maximum(_price(canonical, s, End.LOWER), 0.0), 0.0)
-    wasted = np.isnan(most) | ~moved
+    wasted = np.isnan(most).any(axis=0) | ~moved
     charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
     free = given & moved & (paid <= 0)
     if free.any():
@@ -98,7 +107,6 @@ def kept_range(canonical: Canonical, s: StreamRange, moved: Floats) -> KeptRange
         if (free & ~_is_burden(canonical, s, ~wasted | (charged > 0))).any():
             end = f" below {lower[0]:g}" if (lower == lower[0]).all() else ""
             return f"nothing keeps its lower end, no fixed price of what is missing{end} and no constraint"
-    ends = np.fmax(least, lower), np.fmin(most, upper)
     return KeptRange(*ends, *(v.astype(np.float64) for v in (given, paid, free, wasted, charged)))
 
 
@@ -133,10 +141,10 @@ def _never_below(canonical: Canonical, s: StreamRange) -> Floats:
     sets = [(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks]
     sets += [(o.lower, o.upper, o.shape) for o in canonical.streams]
     low, high = (np.concatenate([np.broadcast_to(own[k], own[2]).ravel() for own in sets]) for k in (0, 1))
-    slopes = rows[:, 1:]
+    slopes = rows[:, :, 1:]
     with np.errstate(invalid="ignore"):
-        least = rows[:, 0] + np.where(slopes, np.minimum(slopes * low, slopes * high), 0.0).sum(axis=1)
-    return np.asarray(least >= lower - SAME * (1 + abs(lower)))
+        least = rows[:, :, 0] + np.where(slopes, np.minimum(slopes * low, slopes * high), 0.0).sum(axis=2)
+    return np.asarray((least >= lower - SAME * (1 + abs(lower))).all(axis=0))
 
 
 def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
@@ -154,7 +162,7 @@ def awaited_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     if not ((paid > 0) | _is_paid_above(canonical, s, lower, at_once=False)).all():
         return None
     none, one = np.zeros(lower.size), np.ones(lower.size)
-    return KeptRange(lower, upper, one, paid, none, one, charged)
+    return KeptRange(lower.reshape(1, -1), upper.reshape(1, -1), one, paid, none, one, charged)
 
 
 def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, at_once: bool = True) -> Floats:
@@ -166,10 +174,8 @@ def _is_paid_above(canonical: Canonical, s: StreamRange, lower: Floats, at_once:
     if not costs:
         return np.zeros(lower.size, dtype=bool)
     slope = slope_of_costs(costs, level_name(1, s))
-    falls = (
-        np.asarray(evaluate(slope, {**seen, LEVEL: lower.reshape(1, *s.shape)})) < 0
-        for seen in usual_data(canonical, costs)
-    )
+    cycle, at = cycle_of(canonical.horizon, slope) or 1, {LEVEL: lower.reshape(1, *s.shape)}
+    falls = ((by_round(slope, cycle, {**seen, **at}) < 0).any(axis=0) for seen in usual_data(canonical, costs))
     return np.broadcast_to(np.any(list(falls), axis=0), (1, *s.shape)).ravel()
 
 
@@ -189,30 +195,41 @@ def _changes_on(expr: Expr, s: StreamRange) -> bool:
     return s.name in own and bool(names(expr, Kind.ROUND) or set(own) - {s.name})
 
 
-def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | str:
-    """Ends of z that constraints keep, NaN where none does; a reason where another constraint on the state changes."""
-    least, most = np.full(lower.size, np.nan), np.full(upper.size, np.nan)
+def _constrained(canonical: Canonical, s: StreamRange, size: int) -> tuple[Floats, Floats] | str:
+    """Ends of z that constraints keep, tables by the round (P, size), NaN where none does; a reason where another constraint on the state
+    changes.
+    """
+    least, most = np.full((1, size), np.nan), np.full((1, size), np.nan)
+    own = {f"{s.name}.least", f"{s.name}.most"}
     for c in (*canonical.inequalities, *canonical.known):
         expr = c.expr if c.margin is None else c.margin.measured
-        if s.name not in names(expr, Kind.STREAM):
+        if s.name not in names(expr, Kind.STREAM) or c.label in own:
             continue
         ends = None if c.timing is Timing.ON_AVERAGE else _ends_in(canonical, s, expr)
         if ends is None and _changes_on(expr, s) and not _is_end_of_another(canonical, s, expr):
             return _changing(c.label, s)
-        for i, k, end in ends or ():
-            if k < 0:
-                least[i] = np.fmax(least[i], end)
+        for end in ends or ():
+            if end.factor < 0:
+                least = _tightened(least, end, np.fmax)
             else:
-                most[i] = np.fmin(most[i], end)
+                most = _tightened(most, end, np.fmin)
     changing = next((c.label for c in canonical.equalities if _changes_on(c.expr, s)), None)
-    return (least, most) if changing is None else _changing(changing, s)
+    return (shortened(least), shortened(most)) if changing is None else _changing(changing, s)
 
 
-def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[tuple[int, float, float]] | None:
-    """Entry i, factor k and end e of each entry k (z_i - e) of an expression; None where one has another form."""
+def _tightened(ends: Floats, by: Multiple, of_both: Callable[[Floats, Floats], Floats]) -> Floats:
+    """Ends by the round, (P, m), with those of an entry that a constraint keeps."""
+    table, own = over_like_rounds([ends, by.end])
+    table[:, by.entry] = of_both(table[:, by.entry], own)
+    return table
+
+
+def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[Multiple] | None:
+    """Entries of an expression as k (z_i - e) in all rounds; None where one has another form."""
     assert s.uncut is not None
     following = affine_rows(canonical, s.uncut, s.shape)
-    return None if following is None else factors_and_ends(canonical, expr, following)
+    made = None if following is None else multiples(canonical, expr, following)
+    return made if made is not None and all(m.holds.all() for m in made) else None
 
 
 def outside(s: StreamRange, end: End) -> Expr:
@@ -249,9 +266,11 @@ def _sign_of_outside(canonical: Canonical, s: StreamRange, end: End, expr: Expr)
     if s.name not in names(expr, Kind.STREAM) or expr.shape != s.shape:
         return 0
     rows, at = _ends_in(canonical, s, expr) or [], np.broadcast_to(np.asarray(_at(s, end)), s.shape).ravel()
-    if not rows or any(i != place or abs(e - at[i]) > SAME * (1 + abs(e)) for place, (i, _, e) in enumerate(rows)):
+    if not rows or any(
+        m.entry != place or (abs(m.end - at[place]) > SAME * (1 + abs(m.end))).any() for place, m in enumerate(rows)
+    ):
         return 0
-    factors, outward = np.array([k for _, k, _ in rows]), -1 if end is End.LOWER else 1
+    factors, outward = np.array([m.factor for m in rows]), -1 if end is End.LOWER else 1
     return next((sign for sign in (1, -1) if np.allclose(factors, sign * outward, rtol=SAME)), 0)
 
 

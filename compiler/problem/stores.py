@@ -2,11 +2,12 @@
 
     s' = keep s + sum_k rate_k x_k + drift,      lower <= s <= upper
 
-with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A flow is one
-term of these sums; an entry of the decisions has several where it moves several stores, as water from one reservoir into the next. A drift
-that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other entries are a part of the drift, as
-of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an entry brings so much into others
-(`brought`), and an entry that others move may have no flow of its own. The value of what is left is concave and piecewise linear,
+with numbers `keep`, which may change with the round, and `rate`, and a drift of contexts, streams and the round: what is in a battery, a
+tank, a warehouse. A flow is one term of these sums; an entry of the decisions has several where it moves several stores, as water from one
+reservoir into the next. A drift that is known only afterwards is one where something keeps the range (`store_ranges`). Levels of other
+entries are a part of the drift, as of rooms that exchange heat, or tanks one after the other: where their factors are numbers a unit in an
+entry brings so much into others (`systems`), and an entry that others move may have no flow of its own. The value of what is left is
+concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -17,15 +18,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.by_round import cycle_of, over_like_rounds, row_of_round, season_of
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
 from oco.compiler.problem.store_forms import NO_ENTRY, UNMOVED, NoStore, StoreOfState, awaited_store, store_of
 from oco.compiler.problem.store_ranges import End, outside, with_outside
@@ -33,6 +36,7 @@ from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
+from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, names, rewrite, walk
 from oco.dsl.statistics import statistic_of
@@ -83,16 +87,23 @@ def _moved(made: Sequence[StoreOfState]) -> set[str]:
     return moved
 
 
-def brought(own: Sequence[StoreOfState]) -> Floats:
-    """Units that one more in a store entry brings into each other entry by the next round, numbered over all stores, (m, m)."""
+def move_each_other(own: Sequence[StoreOfState]) -> bool:
+    """True where levels of entries of these stores move others of them."""
+    return any(s.coupled.keys() & {o.name for o in own} for s in own)
+
+
+def systems(own: Sequence[StoreOfState]) -> Floats:
+    """A of s' = A s + ..., for the entries of all stores, numbered one after the other: a table by the round, (P, m, m)."""
     begins = np.cumsum([0, *(s.size for s in own)])
     at = {s.name: slice(int(a), int(a) + s.size) for s, a in zip(own, begins)}
-    result = np.zeros((begins[-1], begins[-1]))
+    m = int(begins[-1])
+    parts = [np.zeros((1, m, m))]
     for s in own:
-        for name, factors in s.coupled.items():
+        for name, factors in ((s.name, s.keep[:, :, None] * np.eye(s.size)), *s.coupled.items()):
             if name in at:
-                result[at[name], at[s.name]] = factors.T
-    return result
+                parts.append(np.zeros((len(factors), m, m)))
+                parts[-1][:, at[s.name], at[name]] += factors
+    return np.asarray(sum(over_like_rounds(parts)))
 
 
 def filled_by_flows(own: Sequence[StoreOfState]) -> Floats:
@@ -156,7 +167,7 @@ def valued(canonical: Canonical) -> Canonical:
             continue
         left = algebra.broadcast(store.following, store.shape)
         for cost in (c for c in costs if not c.left):
-            total = algebra.sub(total, _summed(cost.at(left)))
+            total = algebra.sub(total, _summed(cost.a_round_later(canonical).at(left)))
     moving = None if own.moving is None else algebra.sub(own.moving, total)
     return replace(
         own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical
@@ -213,7 +224,7 @@ def _left(store: StoreOfState) -> Expr:
     if store.ends.paid.any() or store.ends.free.any():
         total = algebra.add(total, _summed(algebra.mul(short, outside(store.state, End.LOWER))))
     if store.ends.wasted.any():
-        upper = constant(store.ends.upper.reshape(store.shape))
+        upper = row_of_round(store.ends.uppers.reshape(-1, *store.shape))
         total = algebra.sub(total, _summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
     return total
 
@@ -267,21 +278,42 @@ def _is_flat(expr: Expr) -> bool:
 @lru_cache(maxsize=16)
 def season_by_round(canonical: Canonical) -> int:
     """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, or that streams are predicted by,
-    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores.
+    as in `season(price, 24)`, and that comes twice; else 1. None is looked for where nothing is left in stores. What factors of levels are
+    read by counts up to the longest usual season: a store that begins anew each month is no reason why prices should repeat themselves.
     """
-    following, most = [s.following for s in stores(canonical)], (canonical.horizon or math.inf) / 2
+    own, most = stores(canonical), (canonical.horizon or math.inf) / 2
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
+    read = (loss, *(s.following for s in own))
+    lengths = list(_seasons_in(_without_levels(e, {s.name for s in own}) for e in read))
+    lengths += [k for k in _seasons_in(read) if k <= max(SEASONS)]
     statistics = (statistic_of(n) for p in canonical.model.predictions for n in names(p.value))
-    predicted = (int(s.number) for s in statistics if s is not None and s.kind == "season")
-    lengths = (k for k in (*(_length(*n.children) for n in remainders), *predicted) if k <= most)
-    return max(lengths, default=1) if following else 1
+    lengths += [int(s.number) for s in statistics if s is not None and s.kind == "season"]
+    return max((k for k in lengths if k <= most), default=1) if own else 1
 
 
-def _length(number: Expr, divisor: Expr) -> int:
-    """Rounds after which the remainder of a number repeats itself, where the number is that of the round or so much more, else 1."""
-    own = set(names(number))
-    if own != set(names(number, Kind.ROUND)) or not own or not isinstance(divisor, Constant) or divisor.shape:
-        return 1
-    grows = evaluate(number, {}, 2) - evaluate(number, {}, 1)
-    return int(divisor.value.array) if (grows == 1).all() else 1
+@lru_cache(maxsize=16)
+def is_known_ahead(canonical: Canonical, season: int) -> bool:
+    """True where loss or drifts of stores hang on the number of the round otherwise than by a season of so many rounds, as by `price[t]`:
+    what they are in rounds to come has to be read from the model.
+    """
+    own, loss = stores(canonical), canonical.objective if canonical.moving is None else canonical.moving
+    read = (_without_levels(e, {s.name for s in own}) for e in (loss, *(s.following for s in own)))
+    cycle = cycle_of(canonical.horizon, *read) if own else 1
+    return cycle is None or season % cycle != 0
+
+
+def _without_levels(expr: Expr, levels: Set[str]) -> Expr:
+    """Expression where these states are 0, without the products of which they are factors."""
+
+    def without(node: Expr) -> Expr:
+        is_level = isinstance(node, Name) and node.name in levels
+        zeros = (isinstance(c, Constant) and not c.value.array.any() for c in node.children)
+        is_zero = is_level or (isinstance(form_of(node), forms.Bilinear) and any(zeros))
+        return constant(np.zeros(known(node.shape))) if is_zero else node
+
+    return rewrite(expr, without)
+
+
+def _seasons_in(exprs: Iterable[Expr]) -> Iterator[int]:
+    """Lengths of the seasons that expressions read by the round."""
+    return (season_of(*n.children) for e in exprs for n in walk(e) if form_of(n) is forms.REMAINDER)

@@ -362,9 +362,10 @@ def analyzed(
     problem = model if isinstance(model, Canonical) else canonical(model)
     if season is None:
         unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
-        season = {"": 1} if seen is None else own_seasons(seen, unknown)
-        if season[""] == 1:
-            season = {"": season_by_round(problem)}
+        season, stated = {"": 1} if seen is None else own_seasons(seen, unknown), season_by_round(problem)
+        measured = season[""]  # noise repeats itself after any number of rounds
+        if measured == 1 or (measured % stated and stated % measured):
+            season = {"": stated}
     by_name = {"": season} if isinstance(season, int) else season
     problem = problem.with_seasons(tuple(sorted({k for k in by_name.values() if k > 1})))
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))

@@ -16,7 +16,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.compiler.problem.cvxpy_form import to_cvxpy
-from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, Slice, changes, names, rewrite, walk
@@ -164,7 +164,8 @@ class _Build:
         """Sign of data as CVXPY knows it from the ranges of the streams; none where it has no form of them."""
         if any(isinstance(n, Index) and any(changes(i) for i in n.items) for n in walk(node)):
             return {}
-        if any(isinstance(n, Call) and ATOMS[n.atom].cvxpy is None for n in walk(node)):
+        calls = [n for n in walk(node) if isinstance(n, Call)]
+        if any(ATOMS[n.atom].cvxpy is None or (form_of(n) is forms.REMAINDER and changes(n)) for n in calls):
             return {}
         form = to_cvxpy(rewrite(node, _as_variable), self.data, {})
         return {"nonneg": form.is_nonneg(), "nonpos": form.is_nonpos()}

@@ -56,7 +56,7 @@ def test_ranges_that_are_learned_are_those_that_constraints_leave() -> None:
         high = min(40, [0, 20, 30, 30, 30, 30, 5][t % 7])
         low = min(max(-10, least), high)
         seen.append([0, -high / 0.9, 0.9 * min(50, most / 2), -low / 0.9])
-        assert_allclose(learner.value("limit_overall")[0], np.mean(seen, axis=0), rtol=1e-9)
+        assert_allclose(learner.value("limit_overall")[0, 0], np.mean(seen, axis=0), rtol=1e-9)
 
 
 def test_flows_within_limits_and_the_store_have_one_price() -> None:

@@ -91,10 +91,11 @@ def tank_data(T: int, seed: int) -> tuple[Any, Any]:
 def expected(learner: Any, name: str, h: int) -> Any:
     """Rows as expected of the h-th round after the next one, from the averages that are kept: costs, or limits of flows."""
     table, overall, level, errors = (learner.value(f"{name}_{n}") for n in ("by_phase", "overall", "level", "errors"))
+    overall, level, errors = overall[0], level[0], errors[:, 0]  # of the only season
     phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-4), 0, 1) for k in (0, 2, 4))
     row = table[(learner.round - 1 + h) % HOURS]
     first = (
-        overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value(f"{name}_above")
+        overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value(f"{name}_above")[0]
     )
     return np.concatenate([first.reshape(1, -1), row[1:]])
 
@@ -110,7 +111,7 @@ def marginal_value(learner: Any, stored: float, is_learned: bool) -> float:
     u, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter(value=stored)
     given = s[0] == start
     total = costs[:, 0] @ u + cp.sum(cp.multiply(costs[:, 1] / 2, cp.square(u))) + costs[:, 2] @ s[:-1]
-    total += SHORT[at] @ cp.pos(80 - s[1:]) - learner.value("cost_overall")[0, 0] * s[AHEAD]
+    total += SHORT[at] @ cp.pos(80 - s[1:]) - learner.value("cost_overall")[0, 0, 0] * s[AHEAD]
     after = [s[1:] == cp.multiply(KEEP[at], s[:-1]) + u, u >= 0, u <= most, s[1:] >= 0, s[1:] <= ROOM[at]]
     cp.Problem(cp.Minimize(total), [given, *after]).solve(solver="CLARABEL")
     return float(given.dual_value)
@@ -214,7 +215,7 @@ def test_flows_are_planned_near_the_best_of_a_program_over_the_rounds_to_come() 
         learner.observe(price=[cheap, sold])
     H = learner.value("plan").shape[0] - 1
     costs = np.array([expected(learner, "cost", h)[0] for h in range(H + 1)]) * [1, -1]
-    stays, end = stays[(learner.round + np.arange(H + 1)) % 6], learner.value("cost_overall")[0]
+    stays, end = stays[(learner.round + np.arange(H + 1)) % 6], learner.value("cost_overall")[0, 0]
     learner.decide()
     plan = learner.value("plan")
 

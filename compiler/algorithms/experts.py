@@ -45,7 +45,7 @@ UNLIKELY = 1e-8
 """Weight before the first round of each expert but those at second-order steps, where there are some: it moves the mean little even in a
 domain 10^6 times too wide."""
 TRUSTED = 0.5
-"""Weight before the first round of the experts that follow what the model predicts, together."""
+"""Weight before the first round of the experts that follow what the model predicts of data whose distribution it states, together."""
 Solved = tuple[tuple[int, float, float], ...]
 
 
@@ -135,8 +135,11 @@ def first_weights(canonical: Canonical, season: int, curved: bool = False) -> Fl
 
 
 def _following_the_model(canonical: Canonical, season: int, curved: bool) -> tuple[int, ...]:
-    """Places of the experts that go farthest to what is best as the model predicts the round."""
-    if positions(canonical):
+    """Places of the experts that go farthest to what is best as the model predicts the round, where all data that are predicted come from
+    distributions that it states; else none: what it says of others may be wrong.
+    """
+    stated = {s.name for s in canonical.streams if s.stochastic}
+    if positions(canonical) or not set(predicted_of(canonical).streams) <= stated:
         return ()
     solved, rows = solving(canonical, season, curved), stated_rows(canonical, season)
     farthest = max((reach for row, reach, _ in solved if row in rows), default=0.0)

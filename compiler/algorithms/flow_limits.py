@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.detected_seasons import least_missed, seasons_tried
-from oco.compiler.algorithms.learned_costs import KEPT, LearnedCosts, season_name
+from oco.compiler.algorithms.learned_costs import KEPT, LearnedCosts
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, joined
+from oco.compiler.lowering.rule import State
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.pipelines import decision_ends
 from oco.compiler.problem.store_forms import NO_ENTRY, StoreOfState
 from oco.compiler.problem.structure import is_affine
@@ -36,9 +35,7 @@ LIMITS = 2
 """Rows of limits: the least and the greatest flow."""
 LIMIT = "limit"
 SYMBOLS = {
-    f"{season_name(LIMIT, k)}_{part}": f"`{season_name('cost', k)}_{part}` of the least and the greatest flows that constraints leave"
-    for part in KEPT
-    for k in (1, *SEASONS)
+    f"{LIMIT}_{part}": f"`cost_{part}` of the least and the greatest flows that constraints leave" for part in KEPT
 }
 """State that is kept, by name."""
 
@@ -105,39 +102,44 @@ class FlowLimits:
         limits = entry_limits(canonical.unscaled or canonical) if own else ()
         self.limits = [e for e in limits if np.isin(e.entries, self.entries).any()]
         self.stated = [e for e in self.limits if not names(e.rest, Kind.STREAM)]
-        self.rows, self.learned = LIMITS if self.limits else 0, list[LearnedCosts]()
+        self.rows, self.learned = LIMITS if self.limits else 0, None
         self.ends = decision_ends(canonical, np.maximum(self.entries, 0)) if self.limits else np.zeros((2, 0))
         if len(self.stated) < len(self.limits):
             seasons = seasons_tried(canonical, p.whole("season"))
-            size, name = LIMITS * self.entries.size, f"{begins}{LIMIT}"
-            self.learned = [LearnedCosts(p, season_name(name, k, seasons), size, 1, k) for k in seasons]
+            self.learned = LearnedCosts(p, f"{begins}{LIMIT}", LIMITS * self.entries.size, 1, seasons)
 
     def init(self) -> State:
         """State before the first round."""
-        return joined(*(own.init() for own in self.learned))
+        return {} if self.learned is None else self.learned.init()
 
     def update(self, state: State) -> State:
         """State after a round."""
-        if not self.learned:
+        if self.learned is None:
             return {}
         now = self.t.reshape(self.of_round(self.p, self.limits), (1, LIMITS * self.entries.size))
-        return joined(*(own.update(state, now) for own in self.learned))
+        return self.learned.update(state, now)
 
     def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
         """Least and greatest flows, (2, F), of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of
         them are over.
         """
         t, p, size = self.t, self.p, (LIMITS, self.entries.size)
-        tried = [own.to_come(state, begun, rounds) for own in self.learned]
-        usual = t.stack(*(own.kept(state, "usual") for own in self.learned)) if self.learned else t.zeros((0,))
+
+        def stated(h: Value) -> Value:
+            return self.of_round(Problem(t, p.spec, p.seen, begun + 1 + h, constants=p.constants), self.stated)
+
+        if self.learned is None:
+            return stated
+        tried, usual = self.learned.to_come(state, begun, rounds), self.learned.kept(state, "usual")
+        count = self.learned.count
 
         def of(h: Value) -> Value:
-            later = Problem(t, p.spec, p.seen, begun + 1 + h, constants=p.constants)
-            stated = self.of_round(later, self.stated)
-            if not tried:
-                return stated
-            expected = t.reshape(least_missed(usual, [own(h)[0] for own in tried]), size)
-            return t.minimum(t.maximum(expected, stated[0]), stated[1]) if self.stated else expected
+            by_season = tried(h)
+            expected = t.reshape(least_missed(usual, [by_season[k, 0] for k in range(count)]), size)
+            if not self.stated:
+                return expected
+            least, most = stated(h)
+            return t.minimum(t.maximum(expected, least), most)
 
         return of
 

@@ -37,7 +37,7 @@ Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaG
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
 |x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
 and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts (for ln K that of one over the least weight at first) and
-M sqrt((4 + ln 2) T) between the two weightings (where the model predicts data, the first root is (1 + ln K / S) / 2 sqrt((4 + S) T), see
+M sqrt((4 + ln 2) T) between the two weightings (where experts are trusted, the first root is (1 + ln K / S) / 2 sqrt((4 + S) T), see
 `weighting`),
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).

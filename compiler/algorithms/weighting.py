@@ -4,8 +4,8 @@ Where the loss is known to be exp-concave, exp(-theta f) concave over a simplex,
 theta at most, and gaps are of what the means paid (`de_rooij2014`).
 
 Where the loss is curved through data, experts at second-order steps have the weight at first (`first_weights`): what the others decide in
-the first rounds hangs on the size of the domain, and would cost the mean more than all later rounds. Where the model predicts data, experts
-that follow it have half of it.
+the first rounds hangs on the size of the domain, and would cost the mean more than all later rounds. Where the model predicts data from
+distributions that it states, experts that follow it have half of it.
 
 Under delays what is played is weighed as it was when the round was decided, and those weights and rates are kept until it is over.
 """

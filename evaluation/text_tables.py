@@ -72,7 +72,7 @@ def _read(file: IO[str], name: str, size: int, breaks: int, quota: Quota) -> Tab
 
 
 def _rows_of(file: IO[str]) -> Iterator[Row]:
-    """Cells of each nonempty row, with the number of its line."""
+    """Cells of each nonempty row, with the number of its line; an empty line between those of a single column is an empty cell."""
     lines = lines_of(file)
     begin = list(islice(lines, 2))
     if not begin:
@@ -85,7 +85,15 @@ def _rows_of(file: IO[str]) -> Iterator[Row]:
         yield from ((number, cells) for number, line in enumerate(lines, 1) if (cells := line.split()))
         return
     reader = csv.reader(lines, delimiter=delimiter)
-    yield from ((reader.line_num, row) for row in reader if row)
+    width, empty = 0, list[int]()
+    for row in reader:
+        if not row:
+            empty += [reader.line_num] if width == 1 else []
+            continue
+        yield from ((line, [""]) for line in empty)
+        empty.clear()
+        width = width or len(row)
+        yield reader.line_num, row
 
 
 def _checked(rows: Iterator[Row], width: int, file: str) -> Iterator[Row]:

@@ -346,3 +346,16 @@ def test_an_unknown_horizon_needs_a_number_of_rounds() -> None:
     )
     assert codes(problem, None) == ["OCO826"]
     assert load_data(problem, None, rounds=5).rounds == 5
+
+
+def test_an_empty_line_of_a_single_column_is_a_round_without_a_value(tmp_path: Path) -> None:
+    """Rounds after a gap stay where they are, as a season by the round needs; empty lines at the end are none."""
+    problem = canonical(parse("model m\nhorizon T = 6\ndecision x in box(0, 1)\nstream p in [0, 9]\nminimize p * x\n"))
+    path = tmp_path / "p.csv"
+    path.write_text("p\n1\n\n3\n\n\n6\n\n\n")
+    assert load_data(problem, path, on_missing="hold").array("p").tolist() == [1, 1, 3, 3, 3, 6]
+    with pytest.raises(OcoError) as refused:
+        load_data(problem, path)
+    assert refused.value.code == "OCO827" and "line 3" in str(refused.value)
+    path.write_text("p;q\n1;0\n\n3;0\n")
+    assert load_data(problem, path).array("p").tolist() == [1, 3]

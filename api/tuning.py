@@ -121,7 +121,7 @@ def _led(choice: Choice, v: Verdict) -> Choice:
         if x.applicability is not Applicability.REFUSED:
             others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
     best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
-    return replace(choice, verdicts=(best, *others))
+    return replace(choice, verdicts=(best, *others), unsearched=choice.unsearched - {v.name})
 
 
 def _weighed(choice: Choice) -> str:

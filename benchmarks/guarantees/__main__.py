@@ -28,7 +28,9 @@ def main() -> None:
     kept = page if o.missing else {}
     rows = {a.name: [row for (name, _), row in page.items() if name == a.name] for a in ALGORITHMS}
     with ProcessPoolExecutor(2) as pool:
-        for name, lines in zip(asked, pool.map(rows_of, asked, [o.seeds] * len(asked), [kept] * len(asked)), strict=True):
+        for name, lines in zip(
+            asked, pool.map(rows_of, asked, [o.seeds] * len(asked), [kept] * len(asked)), strict=True
+        ):
             rows[name] = lines
             print("\n".join(lines), flush=True)
     if o.write:

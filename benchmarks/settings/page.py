@@ -95,7 +95,9 @@ def examples(rows: Rows) -> str:
     """Table of each example with the algorithm that comes first by its guarantee: regret and violation a round over the horizons."""
     horizons = sorted({r.rounds for r in rows.values() if r.model in EXAMPLES})
     head = ["model", "algorithm", "settings", *(f"T = {T}" for T in horizons)]
-    first = {name: compile_plan(next(iter(example(name).models.values())), None, "optimal").algorithm for name in EXAMPLES}
+    first = {
+        name: compile_plan(next(iter(example(name).models.values())), None, "optimal").algorithm for name in EXAMPLES
+    }
     return _lines(
         head,
         (

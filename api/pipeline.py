@@ -87,8 +87,8 @@ def compile(
     alert: float | None = None,
     precision: str | None = None,
 ) -> Plan:
-    """Check the model, choose the algorithm, and set its parameters: the best guarantee, or where none says anything, the one that
-    weighs rules of practice or does best in pilot runs.
+    """Check the model, choose the algorithm, and set its parameters: `hedged`, which weighs rules of practice, or where the best
+    guarantee says something and that of `hedged` does not, the algorithm that has it; else the best of pilot runs.
 
     algorithm  name of the algorithm to use instead of choosing one
     settings   "optimal": scaled to be free of units, with the constants of the best guarantee; "unit-free": so scaled,

@@ -84,16 +84,19 @@ def _ahead_of_pilots(choice: Choice, data: Any) -> Verdict | None:
     number is promised of others or one of it, too; without data, where budgets are in total and a round's loss is known before, one that
     paces them.
 
-    Where a constraint states no penalty the tradeoff is the price of its violation. On data without constraints pilot runs decide, except
-    where values are all that is seen: estimates of gradients from them lose to holding a decision.
+    Where a constraint states no penalty the tradeoff is the price of its violation. On data without constraints pilot runs decide. Where
+    values are all that is seen what weighs models of the loss goes first in any case: estimates of gradients from single values lose to
+    holding a decision, whatever is promised of them.
     """
     s = choice.situation
-    if data is not None and not s.constraints and s.canonical.feedback is not Feedback.BANDIT:
+    has_values_alone = s.canonical.feedback is Feedback.BANDIT
+    if data is not None and not s.constraints and not has_values_alone:
         return None
     paces = data is None and _has_totals(s.canonical)
     paced = [v for v in choice.usable if paces and v.algorithm.sees_round]
     mixing = [choice.searched(v) for v in choice.usable if v.algorithm.mixes]
-    if data is None and not (choice.vacuous or any(map(_says_something, mixing)) or is_drawn_on_average(s.canonical)):
+    says_more = data is not None or has_values_alone or choice.vacuous or is_drawn_on_average(s.canonical)
+    if not (says_more or any(map(_says_something, mixing))):
         mixing = []
     return next(iter([*paced, *mixing]), None)
 

@@ -122,7 +122,7 @@ def test_two_points_are_the_choice_where_two_are_revealed() -> None:
     text = TEXT.format(T=1000, domain="x[3] in box(-1, 1)")
     assert oco.compile(oco.parse(text)).algorithm == "two-point"
     assert oco.compile(oco.parse(text.replace("two_point", "bandit"))).algorithm == "response-surface"
-    assert oco.compile(oco.parse(text.replace("two_point", "full"))).algorithm == "ogd"
+    assert oco.compile(oco.parse(text.replace("two_point", "full"))).algorithm == "hedged"
     m = oco.Model("two_points", horizon=1000)
     x, a = m.decision("x", 3, domain=oco.box(-1, 1)), m.stream("a", 3, bounds=(-1, 1))
     m.minimize(oco.sum_squares(x) + a @ x)

@@ -128,8 +128,8 @@ def explain(
 ) -> None:
     """Say which algorithm is chosen, with which settings and guarantee, and why every other one is not.
 
-    With data the choice is made on pilot runs of all algorithms that apply, over its first rounds; without, where no guarantee says
-    anything, over draws from the model.
+    `hedged` is the default, unless the best guarantee says something and that of `hedged` does not. Where it does not apply, and on data
+    without constraints, pilot runs may decide: over the first rounds of the data, else over draws from the model.
     """
     from oco.compiler.selection.explain import explain_data, explain_text
     from oco.compiler.selection.frontier import frontier as points_of
@@ -184,8 +184,8 @@ def compile(
 ) -> None:
     """Write the learner to be run elsewhere: a Python module that needs NumPy alone, C99, or WebAssembly.
 
-    --data gives the rounds to plan for: pilot runs on the first of them decide between the algorithms that apply. Where
-    the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
+    --data gives the rounds to plan for, and to choose by as `oco explain` does. Where the file lacks streams that the model draws, or
+    values, the rounds that `oco run` measures are written beside the learner.
     """
     loaded = model_at(model, param_values(param))
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}

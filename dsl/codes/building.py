@@ -159,7 +159,7 @@ USING: dict[str, Code] = {
         "there is no such algorithm",
         "`oco algorithms` lists the algorithms with what they need and what they promise.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: c @ x <= 1 each round\nusing colq\n",
-        "Correct the name, or leave the statement out: then the algorithm with the best guarantee is chosen.",
+        "Correct the name, or leave the statement out: then `oco explain` says which one is chosen.",
     ),
     "OCO702": Code(
         "the algorithm has no such setting",

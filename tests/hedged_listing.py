@@ -15,8 +15,6 @@ from oco.compiler.algorithms.experts import GRADIENTS, Solved
 from oco.compiler.algorithms.learned_margins import MARGIN_RATE
 from oco.compiler.algorithms.predictions import FORGETTING, OVERALL
 from oco.compiler.algorithms.profiles import LEVEL_RATES, ROWS
-from oco.compiler.algorithms.shrinkage import ERRORS
-from oco.compiler.algorithms.shrinkage import KEPT as SHARES
 from oco.compiler.algorithms.weighting import KEPT
 
 T = 10
@@ -43,8 +41,6 @@ class Case:
     """Loss for CVXPY where the rounds are solved with it as it is, not with its slope."""
     ranges: Sequence[tuple[float, float, int]] = ()
     """Least and greatest value of each stream, and the number of its entries."""
-    shrunk: Sequence[bool] = ()
-    """True for the streams that may be of either sign and that the loss is affine in."""
 
     def text(self, penalty: str = "", rounds: int = T) -> str:
         return f"model m\nhorizon T = {rounds}\n{self.head}\nsubject to\n    limit: {self.constraint} each round{penalty}\n"
@@ -65,7 +61,6 @@ CASES = {
         math.sqrt(3),
         0.5,
         ranges=((-1, 1, 3), (0, 1, 6), (0.2, 1.5, 2)),
-        shrunk=(True, False, False),
     ),
     "separable, integers": Case(
         "decision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream k in 1..4\nminimize sum_squares(x - a)",
@@ -82,7 +77,6 @@ CASES = {
         0.5,
         lambda v, d: cp.sum_squares(v - d["a"]),
         ranges=((-1, 1, 3), (1, 4, 1)),
-        shrunk=(False, False),
     ),
 }
 
@@ -135,7 +129,6 @@ class Listing:
         self.profile: dict[int, Array] = {}
         self.level: list[Array | float] = [0.0] * ROWS
         self.step = Step(case, Q)
-        self.past: list[tuple[list[Array], Array]] = []
 
     def weights(self, L: Array, gap: float) -> Array:
         if gap == 0:
@@ -165,12 +158,9 @@ class Listing:
             self.S[k] += slope @ slope
             self.x[k] = self.case.project(x - c * D / math.sqrt(2 * self.S[k]) * slope)
         was = self.rows or [flat(d)] * (len(FORGETTING) + ROWS)
-        counted = [self.counted(i, row) for i, row in enumerate(was)]
-        self.past.append((self.rows, flat(d)))
         self.rows = self.predictions(flat(d), was)
-        following = [self.counted(i, row) for i, row in enumerate(self.rows)]
         for k, (place, c, q) in enumerate(self.solved):
-            self.solve_again(k, c, q, shaped(counted[place], d), shaped(following[place], d), values, place)
+            self.solve_again(k, c, q, shaped(was[place], d), shaped(self.rows[place], d), values, place)
         self.follow(losses)
 
     def predictions(self, now: Array, was: list[Array]) -> list[Array]:
@@ -191,17 +181,6 @@ class Listing:
             )
             rows.append(np.clip(seasonal, least, greatest))
         return rows
-
-    def counted(self, place: int, row: Array) -> Array:
-        """A prediction, of streams that came with both signs only as far as those before it have foretold what came."""
-        shrunk = np.repeat(self.case.shrunk, [n for *_, n in self.case.ranges])
-        came = np.array([now for _, now in self.past])
-        result = row.copy()
-        for i in np.flatnonzero(shrunk) if self.past else ():
-            if came[:, i].min() < 0 < came[:, i].max():
-                pairs = [(rows[place][i], now[i]) if rows else (0.0, 0.0) for rows, now in self.past]
-                result[i] *= factor(np.array(pairs))
-        return result
 
     def solve_again(
         self, k: int, c: float, q: float, was: Round, now: Round, values: Sequence[Array], place: int
@@ -235,19 +214,6 @@ class Listing:
             eta = math.log(len(losses)) / gap
             mixed = losses.min() - math.log(w @ np.exp(-eta * (losses - losses.min()))) / eta
         return max(float(w @ losses - mixed), 0.0)
-
-
-def factor(pairs: Array) -> float:
-    """Part of a prediction that counts, by those before it and what came, (rounds, 2): what bets on its sign won, in standard errors."""
-    found = [0.0]
-    for kept in SHARES:
-        share = kept ** np.arange(len(pairs))[::-1]
-        d, s = pairs[pairs[:, 0] != 0].T
-        share = share[pairs[:, 0] != 0]
-        won = share @ (s * np.sign(d))
-        square = min(share**2 @ s**2, share**2 @ (s - d) ** 2)
-        found.append(1 - ERRORS**2 * square / won**2 if won > 0 else 0.0)
-    return max(found)
 
 
 def flat(d: Round) -> Array:

@@ -10,9 +10,9 @@
 * contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts a linear regression on them and on the last values (`context_regression`).
 
-Where a stream has come with both signs and the loss is affine in it, what is learned of it counts as far as it has foretold
-(`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow it. Prices that
-never were below 0 have a level, whatever range is declared, and count from the first round on.
+Where a stream has come with both signs, the loss is affine in it, and moves or sizes of decisions cost, what is learned of it counts as far
+as it has foretold (`shrinkage`): noise about 0, as returns and errors of forecasts are, is predicted as 0, so that decisions do not follow
+it. Prices that never were below 0 have a level, whatever range is declared, and count from the first round on.
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.
@@ -136,8 +136,12 @@ def _is_flat(expr: Expr, stream: str) -> bool:
 
 @lru_cache(maxsize=16)
 def shrunk_entries(canonical: Canonical) -> Floats:
-    """True for the entries of the data that may be of either sign, and that the loss is affine in: its mean is that at their mean."""
+    """True for the entries of the data that may be of either sign, and that the loss is affine in: its mean is that at their mean. None is
+    where a linear loss charges no moves: then following noise costs nothing on average, and faint signals gain.
+    """
     own, (lower, upper) = predicted_of(canonical).streams, data_ranges(canonical)
+    if canonical.moving is None and is_affine(canonical.objective, tuple(b.name for b in canonical.blocks)):
+        return np.zeros(lower.shape, dtype=bool)
     affine = [is_affine(as_function_of(canonical.objective, (n,)), (n,)) for n in own]
     return np.asarray((lower < 0.0) & (upper > 0.0) & np.repeat(np.array(affine, dtype=bool), list(own.values())))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from oco.dsl.text.parser import parse_file
 from oco.dsl.writing import read_text
 
 log = logger(__name__)
-KEPT = 8
-"""Models of texts that are kept: who compares algorithms, or goes on from saved states, reads the same few again."""
 
 
 @checked_call
@@ -34,21 +31,10 @@ def parse(
     require(text, str, "the text of a model", "oco.load(path) reads a file")
     require(params, (Mapping, type(None)), "values by the names of params")
     with contained("reading this model"):
-        alone = not params and folder is None
-        model = _of_text(text, name) if alone else _resolved(text, name, params, folder)
+        file, errors = parse_file(Source(name, text))
+        model = resolve(file, params, None if folder is None else Path(folder), errors)
     log.info("%s: model %s is read", name, model.name)
     return model
-
-
-def _resolved(text: str, name: str, params: Mapping[str, Any] | None, folder: str | Path | None) -> Model:
-    file, errors = parse_file(Source(name, text))
-    return resolve(file, params, None if folder is None else Path(folder), errors)
-
-
-@lru_cache(maxsize=KEPT)
-def _of_text(text: str, name: str) -> Model:
-    """Model that hangs on its text alone: it reads no file."""
-    return _resolved(text, name, None, None)
 
 
 @checked_call

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from oco.dsl.axes import expression_axes
 from oco.dsl.build import call
@@ -42,17 +41,6 @@ class Model(Statements):
     def with_horizon(self, rounds: int | None) -> Model:
         """Model for so many rounds; None for an unknown number."""
         return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
-
-    @cached_property
-    def worked_out(self) -> dict[Hashable, Any]:
-        """Results of later stages for this very model, by what they hang on beside it: models that are equal may have other places in the
-        text and other data.
-        """
-        return {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Fields alone: what was worked out stays."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @cached_property
     def _text(self) -> str:

@@ -15,7 +15,7 @@ from oco.dsl.diagnostics import InternalError, OcoError, contained
 
 MODEL = "model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
 STAGES = {
-    "parse": ("oco.dsl.load.resolve", lambda: oco.parse(MODEL, folder=".")),
+    "parse": ("oco.dsl.load.resolve", lambda: oco.parse(MODEL)),
     "check": ("oco.compiler.prover.check.check_canonical", lambda: oco.check(oco.parse(MODEL))),
     "compile": ("oco.compiler.selection.plan.compile_plan", lambda: oco.compile(oco.parse(MODEL))),
 }

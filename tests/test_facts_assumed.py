@@ -144,4 +144,4 @@ def test_no_solver_is_loaded_for_rows_that_an_index_of_the_round_chooses(monkeyp
     assert not facts_of(text)["feasible.common"].known
     monkeypatch.setattr("oco.compiler.prover.feasibility.solver.indexed_by_data", lambda expr: False)
     with pytest.raises(ImportError):
-        facts_of(text + "# another text\n")
+        facts_of(text)

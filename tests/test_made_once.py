@@ -85,19 +85,6 @@ def test_the_builder_makes_each_stage_once(made: Counter[str]) -> None:
     assert made == dict.fromkeys(STAGES, 1)
 
 
-def test_a_model_that_is_checked_and_compiled_is_proved_once(made: Counter[str]) -> None:
-    """Whoever compares algorithms reads the same text again; effort, data and another place in the text make facts of their own."""
-    text = MODEL.replace("model m", "model compared")
-    facts, plan = oco.check(oco.parse(text)), oco.compile(oco.parse(text), "coldq")
-    assert made == dict.fromkeys(STAGES, 1) and dict(plan.facts.items_by_key) == dict(facts.items_by_key)
-    oco.compile(oco.parse(text), "ogd", "paper", effort=2.0)
-    assert made == {"problem": 1, "facts": 2, "choice": 2, "plan": 2}
-    lower = oco.check(oco.parse("# a line\n" + text))
-    assert made["problem"] == 2 and made["facts"] == 3
-    lines = [next(w.span.line for w in each.warnings if w.span) for each in (facts, lower)]
-    assert lines[1] == lines[0] + 1
-
-
 def test_learners_that_are_restored_from_one_recipe_share_its_plan(made: Counter[str]) -> None:
     """The stages are made once more for two states of a plan, and each learner goes on by its own state."""
     learner, states = oco.compile(oco.parse(MODEL.replace("model m", "model restored"))).learner(), []

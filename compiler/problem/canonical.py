@@ -92,11 +92,6 @@ class Canonical:
         """Hash of all fields, worked out once: caches ask for it often, and models have thousands of constraints."""
         return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
-    @cached_property
-    def proved(self) -> dict[str, Any]:
-        """Facts that were proved of this very problem, by the effort."""
-        return {}
-
     def with_horizon(self, rounds: int) -> Canonical:
         """Canonical problem of the model for so many rounds, made anew only where its parts depend on their number."""
         if rounds == self.horizon:
@@ -300,18 +295,10 @@ class Canonical:
 
 
 def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
-    """Bring a model, whose data may have seasons of so many rounds, into canonical form, once for each model.
+    """Bring a model, whose data may have seasons of so many rounds, into canonical form.
 
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """
-    known, key = model.worked_out, ("canonical", seasons)
-    if key not in known:
-        known[key] = _canonical(model, seasons)
-    result: Canonical = known[key]
-    return result
-
-
-def _canonical(model: Model, seasons: tuple[int, ...]) -> Canonical:
     folding, findings = Folding(model, seasons), Findings()
     stated = _stated_objective(model)
     blocks, made, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)

@@ -57,19 +57,7 @@ def check_canonical(
     *,
     budget: SearchBudget = USUAL,
 ) -> Facts:
-    """`check` of a model of which the canonical problem is known. What hangs on no data is proved once for each problem and effort."""
-    if data is not None or model is not problem.model:
-        return _ledger(model, problem, budget, data, best)
-    key = repr(budget.effort)
-    if key not in problem.proved:
-        problem.proved[key] = _ledger(model, problem, budget)
-    result: Facts = problem.proved[key]
-    return result
-
-
-def _ledger(
-    model: Model, problem: Canonical, budget: SearchBudget, data: Rounds | None = None, best: Rounds | None = None
-) -> Facts:
+    """`check` of a model of which the canonical problem is known."""
     setting = ProofContext(problem, budget)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)

@@ -244,8 +244,8 @@ def played_by_name(learner: Any, data: dict[str, Any]) -> list[list[float]]:
 
 def test_a_rule_that_rests_on_nothing_goes_on() -> None:
     text = "model m\nhorizon T = 90\ndecision x in box(0, 1)\nstream s in [0, 1] iid mean = 0.5\nminimize square(x) - x * s\n"
-    plan = oco.compile(oco.parse(text), alert=0.01)
-    learner, plain = plan.learner(), oco.compile(oco.parse(text)).learner()
+    plan = oco.compile(oco.parse(text), "ogd", alert=0.01)
+    learner, plain = plan.learner(), oco.compile(oco.parse(text), "ogd").learner()
     for _ in range(90):
         np.testing.assert_array_equal(learner.decide(), plain.decide())
         learner.observe(s=1.0)

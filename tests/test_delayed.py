@@ -256,7 +256,7 @@ def test_the_guarantee_is_the_sum_of_those_of_the_learners() -> None:
     wanted = own.number(11, 11) + 3 * own.number(10, 11)
     assert plan_of(TEXT).guarantee.regret() == pytest.approx(wanted, rel=1e-9)
     texts = [LINEAR.replace("41", "4000").replace("delayed 3", f"delayed {d}") for d in (0, 3, 15)]
-    sizes = [oco.compile(oco.parse(text)).guarantee.regret() for text in texts]
+    sizes = [oco.compile(oco.parse(text), "ogd").guarantee.regret() for text in texts]
     np.testing.assert_allclose([sizes[1] / sizes[0], sizes[2] / sizes[0]], [2, 4], rtol=0.1)  # sqrt(d + 1)
 
 

@@ -38,7 +38,7 @@ def test_a_learner_that_stands_still_says_so() -> None:
 def test_bounds_that_are_broken_or_far_too_wide_are_told() -> None:
     rng = np.random.default_rng(0)
     small = {"p": 1e-4 * rng.uniform(-1, 1, (400, 3))}
-    assert any("more than 100 times as much" in w for w in warned(PLAIN, small))
+    assert any("more than 100 times as much" in w for w in warned(PLAIN, small, algorithm="ogd"))
     model = PLAIN.replace("minimize", "assume loss.bound <= 0.5\nminimize")
     assert any("|the loss| reached" in w and "may not hold" in w for w in warned(model, {"p": np.ones((400, 3))}))
 

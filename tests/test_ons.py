@@ -194,6 +194,7 @@ def test_a_loss_that_is_not_exp_concave_is_refused_and_may_be_assumed() -> None:
     assert assumed.settings["gamma"].value is not None
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_it_is_chosen_where_its_number_says_more() -> None:
     text = LOGISTIC.format(T=10**6, domain="ball(3)")
     assert oco.compile(oco.parse(text)).algorithm == "ons"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import oco
-from oco.evaluation.baselines.base import Played
-from oco.evaluation.baselines.rule_table import ROUNDING, Beside, rule_line, rule_table
+from oco.evaluation.baselines.base import KNOWN, Played
+from oco.evaluation.baselines.rule_table import Beside, rule_line, rule_table
 from oco.evaluation.cost import Trade
 
 CAPPED = """\
@@ -23,7 +23,7 @@ subject to
 """
 
 
-@pytest.mark.parametrize(("beyond", "broken"), [(ROUNDING / 2, 0), (0.5, 400)])
+@pytest.mark.parametrize(("beyond", "broken"), [(KNOWN / 2, 0), (0.5, 400)])
 def test_what_rounding_adds_up_to_is_no_violation(beyond: float, broken: int) -> None:
     plan = oco.compile(oco.parse(CAPPED))
     trace = plan.run({"c": np.random.default_rng(0).uniform(-1, 1, (400, 2))})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import re
 import shutil
@@ -15,7 +16,9 @@ import pytest
 from test_c99 import STRICT, needs_compiler
 
 import oco
-from oco.backends.c99.single import in_floats
+from oco.backends.c99.library import linked, pieces
+from oco.backends.c99.names import LIBRARY
+from oco.backends.c99.single import FUNCTIONS, in_floats
 from oco.cli import main
 from oco.compiler.ir.precision import SINGLE_HIGH, SINGLE_LOW, Tolerance, in_single
 from oco.compiler.ir.program import Literal
@@ -194,3 +197,36 @@ def test_tokens_are_replaced_outside_comments_and_strings() -> None:
     )
     wanted = '/* double 1.0 */ const float x = fabsf(1.5f) + 0.125f + 2; "double 1.0" double y = FLT_MAX; /* a\n1.0 */'
     assert in_floats(text) == wanted
+
+
+def test_functions_of_libm_in_the_library_have_twins_for_floats() -> None:
+    """One that stayed a function of doubles would round what it gives: the double next to a float is that float."""
+    text = re.sub(r"/\*.*?\*/", "", "\n".join(piece.text for piece in pieces()), flags=re.DOTALL)
+    called = set(re.findall(r"(?<![@\w])(\w+)\(", text)) & {name for name in LIBRARY if f"{name}f" in LIBRARY}
+    assert {"nextafter", "sqrt"} <= called <= FUNCTIONS
+
+
+@needs_compiler
+def test_quantiles_of_tied_floats_are_those_of_sorting(tmp_path: Path) -> None:
+    """Of more entries than a sample, most of which share their key: passes go on to the floats beside it, and end."""
+    head = ["#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
+    call = "double of_all(const double *k, const double *w, double a, double *s, int n) { return @weighted_quantile(k, w, a, s, n); }"
+    source, made = tmp_path / "q.c", tmp_path / "q.so"
+    source.write_text(in_floats("\n".join([*head, *linked([call], "q")])))
+    subprocess.run(["cc", *STRICT, "-O1", "-shared", "-fPIC", str(source), "-o", str(made), "-lm"], check=True)
+    quantile = ctypes.CDLL(str(made)).of_all
+    quantile.restype = ctypes.c_float
+    rng, n = np.random.default_rng(0), 300
+    space = np.zeros(2 * n, np.float32)
+    for share in (0.02, 0.5, 0.98):
+        keys = np.where(rng.random(n) < share, rng.standard_normal(n), 0.1).astype(np.float32)
+        weights = rng.integers(0, 4, n).astype(np.float32)
+        order = np.argsort(keys)
+        for amount in range(1, int(weights.sum()), 7):
+            found = quantile(
+                *(ctypes.c_void_p(v.ctypes.data) for v in (keys, weights)),
+                ctypes.c_float(amount),
+                ctypes.c_void_p(space.ctypes.data),
+                n,
+            )
+            assert found == keys[order][np.searchsorted(np.cumsum(weights[order]), amount)], (share, amount)

@@ -25,6 +25,7 @@ FUNCTIONS = frozenset(
         "ldexp",
         "log",
         "log1p",
+        "nextafter",
         "pow",
         "sqrt",
     ]

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -232,30 +233,30 @@ def _affine(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
 
 
 def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
-    """Expression as k z + data with a little of s beside it, entry by entry."""
+    """Expression as k z + data with a little of s beside it, entry by entry; decisions or other states move z, or both."""
     assert s.uncut is not None
     one, other = (affine_rows(canonical, e, s.shape) for e in (expr, s.uncut))
     if one is None or other is None or expr.shape != s.shape:
         return None
-    m, decided = one.shape[0], sum(math.prod(b.shape) for b in canonical.blocks)
-    ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
-    at = int(ends[[o.name for o in canonical.streams].index(s.name)])
-    flows, levels = ((r[:, 1 : 1 + decided], r[:, at : at + m]) for r in (one, other))
-    (mine, others), (level, kept) = zip(flows, levels, strict=True)
-    most = np.argmax(abs(others), axis=1)
+    level, moves = _columns(canonical, s)
+    mine, others = one[:, moves], other[:, moves]
+    if not others.size:
+        return None
+    m, most = one.shape[0], np.argmax(abs(others), axis=1)
     z = others[np.arange(m), most]
     if not z.all():
         return None
     k = mine[np.arange(m), most] / z
-    beside = level - k[:, None] * kept
+    beside = one[:, level] - k[:, None] * other[:, level]
     little = np.diag(np.diag(beside))
     if not k.all() or not np.allclose(mine, k[:, None] * others, rtol=SAME) or (abs(beside - little) > SAME).any():
         return None
     if (abs(np.diag(beside)) > LITTLE * abs(k)).any():
         return None
+    states = {o.name for o in canonical.streams if o.uncut is not None}
 
     def nothing(node: Expr) -> Expr:
-        is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name == s.name)
+        is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in states)
         return constant(np.zeros(known(node.shape))) if is_own else node
 
     factor = k.reshape(s.shape)
@@ -264,3 +265,13 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
         return None
     factor = factor + np.diag(beside).reshape(s.shape)
     return _Affine(True, factor, np.zeros(s.shape), algebra.broadcast(data, s.shape))
+
+
+def _columns(canonical: Canonical, s: StreamRange) -> tuple[Floats, Floats]:
+    """Columns of `affine_rows` that are of the state s, (m,), and those of decisions and other states."""
+    blocks = [(b.name, b.shape, True) for b in canonical.blocks]
+    variables = blocks + [(o.name, o.shape, o.uncut is not None) for o in canonical.streams]
+    places = pairwise(np.cumsum([1, *(math.prod(shape) for _, shape, _ in variables)]))
+    own = {n: (np.arange(a, b), moves) for (n, _, moves), (a, b) in zip(variables, places, strict=True)}
+    level, _ = own.pop(s.name)
+    return level, np.concatenate([at for at, moves in own.values() if moves])

@@ -240,8 +240,6 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
         return None
     level, moves = _columns(canonical, s)
     mine, others = one[:, moves], other[:, moves]
-    if not others.size:
-        return None
     m, most = one.shape[0], np.argmax(abs(others), axis=1)
     z = others[np.arange(m), most]
     if not z.all():

@@ -41,6 +41,7 @@ from oco.dsl.values import as_array, is_data
 Duty: TypeAlias = "tuple[bool, Operand | None, float | None, bool]"
 """Time at which a constraint has to hold, and its price: each round or not, penalty, percentage of the rounds, in total or not."""
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
+Following: TypeAlias = "Callable[[Term], Operand] | Operand"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 
@@ -176,16 +177,16 @@ class ModelBuilder(Suggesting):
         """Declare data known before the decision, which `decide` is given, with the options and errors of `stream`."""
         return self.stream(name, shape, known=True, **options)
 
-    def state(
-        self, name: str, shape: Shape = None, *, following: Callable[[Term], Operand], bounds: Any, start: Operand
-    ) -> Term:
-        """Declare what a round leaves to the next: `m.state("stored", following=lambda s: s + charge, bounds=(0, 400), start=200)`."""
+    def state(self, name: str, shape: Shape = None, *, following: Following, bounds: Any, start: Operand) -> Term:
+        """Declare what a round leaves to the next: `m.state("stored", following=lambda s: s + charge, bounds=(0, 400), start=200)`, or
+        `following=charge` where nothing of the state itself is left."""
         span = caller_span()
         ends, _ = self._bounds(bounds, False, span)
         first = self._expr(start, span)
         with self._statement(name, "a state", span):
             self._assembly.state(name, self._dims(shape, span), ends, first, span)
-            self._assembly.follow(name, self._expr(following(self._name(name, span)), span))
+            left = following(self._name(name, span)) if callable(following) else following
+            self._assembly.follow(name, self._expr(left, span))
         return self._name(name, span)
 
     def let(self, name: str, value: Operand) -> Term:

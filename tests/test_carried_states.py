@@ -78,6 +78,17 @@ def test_text_and_builder_say_the_same() -> None:
     assert oco.compile(bound, params={"first": 150}).learner().value("kept_stored") == 150
 
 
+def test_what_follows_a_state_may_be_an_expression_without_it() -> None:
+    m = oco.Model("orders", horizon=10)
+    order = m.decision("order", domain=oco.box(0, 5))
+    coming = m.state("coming", following=order, bounds=(0, 5), start=1)
+    m.state("stock", following=lambda s: 0.5 * s + coming, bounds=(0, 10), start=0)
+    m.minimize(order)
+    assert (
+        "state coming = order in [0, 5] start 1\nstate stock = 0.5 * stock + coming in [0, 10] start 0\n" in m.to_oco()
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -99,6 +99,17 @@ def test_late_states_that_are_stores_are_not_warned_of() -> None:
     assert [d.code for d in warned] == ["OCO615"]
 
 
+def test_the_warning_names_the_state_that_keeps_what_comes() -> None:
+    text = (
+        "model m\nhorizon T = 100\ndecision start in [0, 60]\nstream load in [0, 600]\nstate first = start in [0, 60] start 10\n"
+        "state second = first in [0, 60] start 10\nstate machines = 0.9 * machines + second in [0, 600] start 100\n"
+        "minimize 0.1 * start + machines + 30 * pos(load - 0.9 * machines - second)\n"
+    )
+    (warned,) = oco.check(oco.parse(text)).warnings
+    assert warned.code == "OCO615" and "`second` through `first`" in warned.message
+    assert warned.hint is not None and "below the end of `machines`" in warned.hint
+
+
 AHEAD = 24
 STEADY = """model m
 horizon T = 100

@@ -16,6 +16,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.problem.state_costs import LEVEL, level_name, slope_of_costs
 from oco.compiler.problem.stores import state_costs, stores, without_outside
 from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Kind, Name
 
 AHEAD = 24
 MODEL = """model m
@@ -91,6 +92,57 @@ def test_slopes_of_what_is_nearly_of_the_level(loss: str, slope: Any) -> None:
     at = np.random.default_rng(5).uniform(-5, 25, (9, 2))
     own = evaluate(slope_of_costs(costs, level_name(9, store.state)), {LEVEL: at, "price": PRICE})
     assert_allclose(np.broadcast_to(own, at.shape), slope(at), atol=1e-9)
+
+
+MOVED = """model m
+horizon T = 100
+decision start[2] in box(0, 60)
+stream load[2] in [0, 600]
+state booting[2] = start in [0, 60] start 10
+state machines[2] = [0.9, 0.8] * machines + [1, 0.5] * booting in [0, 600] start 100
+minimize 0.1 * sum(start) + sum(machines) + 30 * sum(pos(load - 2 * ([0.9, 0.8] * machines + [1, 0.5] * booting{beside})))
+"""
+
+
+@pytest.mark.parametrize(("beside", "known"), [("", True), (" + 0.1 * booting", False), (" + start", False)])
+def test_costs_beside_data_of_levels_that_other_states_move(beside: str, known: bool) -> None:
+    """What is paid for less than the load needs hangs on the level alone where both are of all that moves it, by the same factor."""
+    problem = canonical(oco.parse(MOVED.format(beside=beside))).learned
+    costs = dict(zip((s.name for s in stores(problem)), state_costs(problem), strict=True))
+    assert [name for name, own in costs.items() if own] == (["machines"] if known else [])
+    if known:
+        at, load = np.random.default_rng(8).uniform(0, 600, (9, 2)), np.array([500.0, 90.0])
+        own = evaluate(
+            slope_of_costs(costs["machines"], Name(LEVEL, Kind.STREAM, shape=(9, 2))), {LEVEL: at, "load": load}
+        )
+        assert_allclose(own, -60.0 * (load > 2 * at), atol=1e-9)
+
+
+BOOTING = """model m
+horizon T = 400
+decision start in [0, 60]
+stream load in [0, 600]
+state booting = start in [0, 60] start 10
+state machines = 0.9 * machines + booting in [0, 600] start 100
+minimize 0.001 * start + machines + 30 * pos(load - 0.9 * machines - booting)
+"""
+
+
+def test_machines_are_started_for_the_load_that_comes() -> None:
+    """Little more is paid than by the best of the rules that start up to a fixed number of machines, chosen afterwards."""
+    load = 100 + 10 * np.random.default_rng(0).normal(size=400)
+    loss = float(oco.compile(oco.parse(BOOTING)).run({"load": load}).loss.sum())
+
+    def of_rule(target: float) -> float:
+        machines, booting, total = 100.0, 10.0, 0.0
+        for now in load:
+            there = 0.9 * machines + booting
+            start = float(np.clip(target - 0.9 * there, 0, 60))
+            total += 0.001 * start + machines + 30 * max(now - there, 0)
+            machines, booting = there, start
+        return total
+
+    assert loss <= 1.15 * min(map(of_rule, range(90, 131)))
 
 
 STAFF = """model staff

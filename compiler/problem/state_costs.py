@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -279,16 +280,14 @@ def _affine(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
 
 
 def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | None:
-    """Expression as k z + data with a little of s beside it, entry by entry."""
+    """Expression as k z + data with a little of s beside it, entry by entry; decisions or other states move z, or both."""
     assert s.uncut is not None
     one, other = (affine_rows(canonical, e, s.shape) for e in (expr, s.uncut))
     if one is None or other is None or expr.shape != s.shape:
         return None
-    decided = sum(math.prod(b.shape) for b in canonical.blocks)
-    ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
-    at = int(ends[[o.name for o in canonical.streams].index(s.name)])
+    level, moves = _columns(canonical, s)
     factors = [
-        _factor_of_left(mine[:, 1:], others[:, 1:], decided, at - 1)
+        _factor_of_left(mine[:, moves], others[:, moves], mine[:, level], others[:, level])
         for mine, others in zip(*over_like_rounds([one, other]))
     ]
     if factors[0] is None:
@@ -296,9 +295,10 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     k, beside = factors[0]
     if any(f is None or (f[0] != k).any() or (f[1] != beside).any() for f in factors):
         return None
+    states = {o.name for o in canonical.streams if o.uncut is not None}
 
     def nothing(node: Expr) -> Expr:
-        is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name == s.name)
+        is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name in states)
         return constant(np.zeros(known(node.shape))) if is_own else node
 
     factor = k.reshape(s.shape)
@@ -309,19 +309,28 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     return _Affine(True, factor, np.zeros(s.shape), algebra.broadcast(data, s.shape))
 
 
-def _factor_of_left(mine: Floats, others: Floats, decided: int, at: int) -> tuple[Floats, Floats] | None:
-    """k, (m,), where rows (m, variables) are k times others in the `decided` variables, and what they have more of the levels, from the
-    variable `at` on, each of its own: a little; None where they are not.
+def _factor_of_left(mine: Floats, others: Floats, own: Floats, left: Floats) -> tuple[Floats, Floats] | None:
+    """k, (m,), where rows `mine` are k times `others` in what moves the state, and what they have more of the levels, `own` beside k times
+    `left`, (m, m), each of its own: a little; None where they are not.
     """
-    m = len(mine)
-    most = np.argmax(abs(others[:, :decided]), axis=1)
-    z = others[np.arange(m), most]
+    most = np.argmax(abs(others), axis=1)
+    z = others[np.arange(len(others)), most]
     if not z.all():
         return None
-    k = mine[np.arange(m), most] / z
-    beside = mine[:, at : at + m] - k[:, None] * others[:, at : at + m]
+    k = mine[np.arange(len(mine)), most] / z
+    beside = own - k[:, None] * left
     little = np.diag(beside)
-    fits = np.allclose(mine[:, :decided], k[:, None] * others[:, :decided], rtol=SAME)
+    fits = np.allclose(mine, k[:, None] * others, rtol=SAME)
     if not k.all() or not fits or (abs(beside - np.diag(little)) > SAME).any() or (abs(little) > LITTLE * abs(k)).any():
         return None
     return k, little
+
+
+def _columns(canonical: Canonical, s: StreamRange) -> tuple[Floats, Floats]:
+    """Columns of `affine_rows` that are of the state s, (m,), and those of decisions and other states."""
+    blocks = [(b.name, b.shape, True) for b in canonical.blocks]
+    variables = blocks + [(o.name, o.shape, o.uncut is not None) for o in canonical.streams]
+    places = pairwise(np.cumsum([1, *(math.prod(shape) for _, shape, _ in variables)]))
+    own = {n: (np.arange(a, b), moves) for (n, _, moves), (a, b) in zip(variables, places, strict=True)}
+    level, _ = own.pop(s.name)
+    return level, np.concatenate([at for at, moves in own.values() if moves])

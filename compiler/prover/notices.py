@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.phrasing import LONGEST, number
 from oco.dsl.diagnostics import Diagnostic, Severity
-from oco.dsl.expressions import Kind, changes, names
+from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback, Timing
 from oco.dsl.text.printer import print_expr
@@ -89,9 +89,19 @@ def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
             message = f"decisions reach `{s.name}` through `{through[0]}` alone, rounds later, and nothing looks that far ahead"
             hint = (
                 "let each state on the way hand on one entry, with room for all of it, and let the loss pay for what is missing once it "
-                f"has come, `8 * pos(...)` of what is below the end of `{s.name}` (guide on delayed feedback)"
+                f"has come, `8 * pos(...)` of what is below the end of `{_keeps(s.name, following)}` (guide on delayed feedback)"
             )
             yield Diagnostic("OCO615", message, s.stream.span, hint, Severity.WARNING)
+
+
+def _keeps(name: str, following: Mapping[str, Expr]) -> str:
+    """The nearest state that keeps some of what comes to it, of a state and those that it is handed on to; the state where none does."""
+    reached = [name]
+    for n in reached:
+        if n in names(following[n], Kind.STREAM):
+            return n
+        reached += [m for m, e in following.items() if n in names(e, Kind.STREAM) and m not in reached]
+    return name
 
 
 def _left_behind(canonical: Canonical) -> Iterator[Diagnostic]:

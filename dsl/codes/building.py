@@ -19,7 +19,7 @@ BUILDING: dict[str, Code] = {
         "an objective without a decision",
         "Every decision would cost the same.",
         _HEAD + "minimize sum(c)\n",
-        "Use a decision in the objective.",
+        "Use a decision in the objective. Where it only moves states that cost in later rounds, say what it costs itself, 0.001 * start.",
     ),
     "OCO539": Code(
         "a decision that cannot be rounded",

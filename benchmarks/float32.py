@@ -46,6 +46,8 @@ that of the sum of losses is a share of the sum of their sizes. Errors add up ov
 the one in double, whose guarantee is that of exact numbers. Where no decision satisfies the known constraints of a round (the decision
 before lies outside the domain, or more is to be charged than the hours left allow), a step ends where rounding leads it: `caching` and
 `charging` differed by a third of the width in such rounds, with decisions before and states drawn at random, which no run comes to.
+In runs of `datacenter`, `dispatch`, `pacing` and `warehouse` the two learners come to decide unlike each other, at sums of losses that
+differ by 0.1% to 2%.
 
 | example | algorithm | decisions, median round | decisions, worst round | sum of losses | bytes of a learner, float / double |
 | --- | --- | --- | --- | --- | --- |

@@ -17,7 +17,8 @@ loss pays for one that is too much. What the loss says of levels alone, g(s') + 
 were: v_{h+1} - g' - h' stands for v_{h+1} there (`known_slopes`), and what a round leaves costs h(s'), too. Where the cut keeps an end,
 v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds do not use serves those that use more. Where units
 cost and the cut takes those below the lower end, as of a queue, one there has no value. After H rounds a unit has the mean of all c.
-Where levels of stores move each other, flows are planned together (`planned_flows`).
+Where levels of stores move each other, flows are planned together (`planned_flows`), and so they are where one flow moves stores that keep
+unlike parts of what is in them, as a ward and its waiting list: no price between them stays.
 Values stand on a grid, linear between its points, which are close to each other among the levels that are used. So a round decides by
 f_t(x) - V_{t+1}(s'(x)), and
 
@@ -58,6 +59,7 @@ from oco.compiler.problem.stores import (
     has_curvature,
     knot_names,
     move_each_other,
+    move_unlike_stores,
     moved_beside,
     slope_name,
     stores,
@@ -104,7 +106,7 @@ class StoredValue:
         self.is_free = any(s.ends.free.any() for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
         self.costs, self.known = CostsToCome(p, self.stores, self.ahead), KnownSlopes(p, self.stores)
-        moves = move_each_other(self.stores)
+        moves = move_each_other(self.stores) or move_unlike_stores(self.stores)
         self.plan = PlannedFlows(p, self.stores, self.known, self.ahead, self.costs) if moves else None
         self.inner = UNSURE_CELLS if self.costs.is_unsure else SURE
 

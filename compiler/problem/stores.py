@@ -92,6 +92,16 @@ def move_each_other(own: Sequence[StoreOfState]) -> bool:
     return any(s.coupled.keys() & {o.name for o in own} for s in own)
 
 
+def move_unlike_stores(own: Sequence[StoreOfState]) -> bool:
+    """True where a flow moves several entries of stores that keep different parts of what is in them."""
+    if not moved_beside(own).any():
+        return False
+    keep = np.concatenate(over_like_rounds([s.keep for s in own]), axis=1)[:, filled_by_flows(own)]
+    entries = np.concatenate([s.entries for s in own])
+    together = (entries[:, None] == entries) & (entries != NO_ENTRY)
+    return bool((together & (keep[:, :, None] != keep[:, None, :]).any(axis=0)).any())
+
+
 def systems(own: Sequence[StoreOfState]) -> Floats:
     """A of s' = A s + ..., for the entries of all stores, numbered one after the other: a table by the round, (P, m, m)."""
     begins = np.cumsum([0, *(s.size for s in own)])

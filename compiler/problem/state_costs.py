@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import SAME, affine_rows, multiples
+from oco.compiler.problem.affine_entries import SAME, affine_rows, decided_products, multiples
 from oco.compiler.problem.by_round import a_round_later, by_round, cycle_of, over_like_rounds, row_of_round
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
@@ -284,7 +284,8 @@ def _beside_data(canonical: Canonical, s: StreamRange, expr: Expr) -> _Affine | 
     one, other = (affine_rows(canonical, e, s.shape) for e in (expr, s.uncut))
     if one is None or other is None or expr.shape != s.shape:
         return None
-    decided = sum(math.prod(b.shape) for b in canonical.blocks)
+    shapes = [*(b.shape for b in canonical.blocks), *(known(e.shape) for e in decided_products(canonical).values())]
+    decided = sum(math.prod(shape) for shape in shapes)
     ends = np.cumsum([1 + decided, *(math.prod(o.shape) for o in canonical.streams)])
     at = int(ends[[o.name for o in canonical.streams].index(s.name)])
     factors = [

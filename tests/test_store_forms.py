@@ -132,8 +132,9 @@ def test_states_of_the_reference_are_stores(form: str) -> None:
 NONE = {
     "`0.01 * stock * order` is not linear": "state stock = stock + order - 0.01 * stock * order - sales in [0, 90] start 9",
     "`maximum(order, sales)` is not linear": "state stock = stock + maximum(order, sales) - 2 * sales in [0, 90] start 9",
-    "`(1 + t % 2) * order` has a factor that changes": "state stock = stock + (1 + t % 2) * order - sales in [0, 90] start 9",
-    "`sales * order` has a factor that changes": "state stock = stock + sales * order - sales in [0, 90] start 9",
+    "`(0.5 - t % 2) * order` has a factor of which no": "state stock = stock + (0.5 - t % 2) * order - sales in [0, 90] start 9",
+    "`(sales - 9) * order` has a factor of which no": "state stock = stock + (sales - 9) * order - sales in [0, 90] start 9",
+    "`free * stock` has a factor that changes": "state stock = free * stock + order - sales in [0, 90] start 9",
     "the less the next round has": "state stock = 90 - 0.5 * stock - sales + order in [0, 90] start 9",
     "no fixed price of what is missing below 5": "state stock = stock + order - sales in [5, 90] start 9",
     "`room` asks for another level": "state stock = stock + order in [0, 90] start 9",

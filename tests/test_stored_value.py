@@ -142,7 +142,8 @@ def test_a_cold_store_cools_in_cheap_hours() -> None:
         ("stored + x", "", 1),
         ("0.9 * stored + load - 2 * x", "", 1),
         ("stored + x - price", "", 0),  # what follows is known only afterwards
-        ("stored + load * x", "", 0),
+        ("stored + load * x", "", 1),
+        ("stored + price * x", "", 0),  # of no known sign
         ("stored + x + y", "", 1),
         ("stored + x * y", "", 0),
         ("stored + x", "subject to\n    late: stored + x >= load  each round\n", 0),

@@ -20,6 +20,8 @@ import numpy as np
 
 from oco.compiler.algorithms.flow_limits import SYMBOLS as LIMIT_SYMBOLS
 from oco.compiler.algorithms.flow_limits import FlowLimits
+from oco.compiler.algorithms.flow_scales import SYMBOLS as SCALE_SYMBOLS
+from oco.compiler.algorithms.flow_scales import FlowScales
 from oco.compiler.algorithms.learned_costs import ABOVE, DRIFT, KEPT, OFF, SIZE_RATE, LearnedRounds
 from oco.compiler.algorithms.shared_flows import SharedFlows
 from oco.compiler.ir.value import Value
@@ -62,7 +64,7 @@ SYMBOLS |= {
 SYMBOLS |= {
     f"{name}_{OFF}": "usual size of the errors of the drift, by the seasons that are tried" for name in (COST, REST)
 }
-SYMBOLS |= LIMIT_SYMBOLS
+SYMBOLS |= LIMIT_SYMBOLS | SCALE_SYMBOLS
 """State that is kept, by name."""
 
 
@@ -110,7 +112,8 @@ class CostsToCome:
         self.kinks = bool(stores) and has_kinks(p.spec.canonical)
         self.shared = SharedFlows(p, stores)
         self.limits = FlowLimits(p, stores, begins)
-        self.rows = 4 + self.kinks + self.shared.rows
+        self.factors = FlowScales(p, stores, begins)
+        self.rows = 4 + self.kinks + self.factors.rows + self.shared.rows
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
         if stores and not self.predicted and is_known_ahead(p.spec.canonical, p.whole("season")):
             self.predicted = ahead + 1
@@ -122,14 +125,19 @@ class CostsToCome:
     @property
     def limited(self) -> slice | None:
         """Rows of costs to come that are the least and the greatest flows; None where the domain alone limits them."""
-        first = 4 + self.kinks
+        first = 4 + self.kinks + self.factors.rows
         return slice(first, first + self.limits.rows) if self.limits.rows else None
+
+    @property
+    def scales(self) -> int | None:
+        """Row of costs to come with factors of flows over `StoreOfState.rate`; None where none changes."""
+        return 4 + self.kinks if self.factors.rows else None
 
     def init(self) -> State:
         """State before the first round."""
         rest: State = self.rest.init() if self.predicted else {}
         unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
-        return joined(self.learned.init(), rest, unsure, self.limits.init())
+        return joined(self.learned.init(), rest, unsure, self.limits.init(), self.factors.init())
 
     def update(self, state: State, played: Point, slope: Point, unit_values: Value | None) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule, and a unit in
@@ -142,7 +150,8 @@ class CostsToCome:
         before = self._predicted(1)[0] if self.predicted else None
         rest: State = {} if before is None else self.rest.update(state, now - before)
         unsure: State = {UNSURE: self._unsure_after(state, now[DRIFT], before)} if self.is_unsure else {}
-        return {**self.learned.update(state, now), **rest, **unsure, **self.limits.update(state)}
+        scales: State = {} if self.scales is None else self.factors.update(state, now[self.scales], played)
+        return {**self.learned.update(state, now), **rest, **unsure, **self.limits.update(state), **scales}
 
     def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
         """Usual size of the errors of the drift after a round, (m,)."""
@@ -155,13 +164,27 @@ class CostsToCome:
     def _kept_unsure(self, state: State) -> Value | None:
         if not self.is_unsure:
             return None
-        return array(state, UNSURE) * (self.rest if self.predicted else self.learned).lasting(state)
+        drift = array(state, UNSURE) * (self.rest if self.predicted else self.learned).lasting(state)
+        return drift if self.scales is None else self.t.sqrt(drift**2.0 + self.factors.unsure(state) ** 2.0)
+
+    def _learned(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
+        """Costs of rounds to come as learned."""
+        costs, at = self.learned.to_come(state, begun, rounds), self.scales
+        if at is None:
+            return costs
+        t, scales = self.t, self.factors.to_come(state, begun, rounds)
+
+        def of(h: Value) -> Value:
+            row = costs(h)
+            return t.concat(row[:at], scales(h), *([row[at + 1 :]] if self.rows > at + 1 else []))
+
+        return of
 
     def after_round(self, state: State) -> ToCome:
         """Costs from the next round on that is decided with what this one taught, as learned."""
         p = self.p
         assert p.round is not None
-        costs = self.learned.to_come(state, p.round + (p.ahead - 1), p.played)
+        costs = self._learned(state, p.round + (p.ahead - 1), p.played)
         costs = self._limited(costs, state, p.round + (p.ahead - 1), p.played)
         return ToCome(costs, self.learned.kept(state, "overall")[0], p.ahead, self._kept_unsure(state))
 
@@ -170,7 +193,7 @@ class CostsToCome:
         t, p, count = self.t, self.p, self.predicted
         assert p.round is not None
         begun, over = p.round - 1, p.played - 1.0
-        learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
+        learned, overall = self._learned(state, begun, over), self.learned.kept(state, "overall")
         if not count:
             learned = self._limited(learned, state, begun, over, now=True)
             return ToCome(learned, overall[0], 0, self._kept_unsure(state))
@@ -270,7 +293,7 @@ class CostsToCome:
         if not self.alone:
             places = t.constant(self.filled, "filled", "the store that each flow moves")
             held, drift = held[places], drift[places]
-        return t.stack(cost, growth, held, drift, *jump, *by_flow)
+        return t.stack(cost, growth, held, drift, *jump, *self.factors.of_round(p, x), *by_flow)
 
     @property
     def _near(self) -> np.ndarray[Any, Any]:

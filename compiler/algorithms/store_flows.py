@@ -5,6 +5,10 @@ round leaves, which falls with s, and `kept` the level that it leaves without fl
 
     w = v(kept + sum_k u_k),      c_k + kappa_k u_k + (j_k / 2) sign(u_k) = w for each flow u_k, or u_k at an end of its range.
 
+Where data scale flows, as in `stock + spend / price`, costs and ranges are those of u / r, with the factor r of the round over the number
+that `StoreOfState.rate` has (`flow_scales`): u then has r times the range and costs 1 / r times as much a unit. r is as expected, of
+streams that are known only after the decision: a unit spent costs c and brings E r, so that a unit of goods costs c / E r.
+
 One flow (`OneFlow`): w is where v crosses the marginal cost of the flow, which is linear between a few flows. Several (`SeveralFlows`):
 the range of each is cut into segments with one price p_s each, and phi_s is the sum of the flows once all segments with lower prices are
 full and no others are used; then
@@ -29,6 +33,8 @@ from oco.compiler.problem.store_forms import StoreOfState
 from oco.compiler.problem.stores import filled_by_flows
 
 Floats = np.ndarray[Any, Any]
+LEAST_SCALE = 1e-3
+"""Part of the middle of its range that a factor of a decision counts as at least: the price of a unit stays finite where it brings none."""
 
 
 class Flows(Protocol):
@@ -48,15 +54,17 @@ def flows_of(
     kinks: bool,
     shared: SharedFlows,
     limited: slice | None = None,
+    scales: int | None = None,
 ) -> Flows:
     """Flows of the stores.
 
     curved   costs have second derivatives
     kinks    their slopes jump where a flow changes its sign
     limited  rows of costs with the least and the greatest flows of a round
+    scales   row of costs with the factors of flows in a round over `StoreOfState.rate`, with which all other rows are
     """
     several = any(s.filled.size > s.size for s in stores)
-    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared, limited)
+    return (SeveralFlows if several else OneFlow)(t, stores, curved, kinks, shared, limited, scales)
 
 
 def _within(t: Tracer, flows: Value, row: Value, limited: slice | None) -> Value:
@@ -67,26 +75,41 @@ def _within(t: Tracer, flows: Value, row: Value, limited: slice | None) -> Value
     return t.minimum(t.maximum(flows, least), most)
 
 
+def scale_of(t: Tracer, row: Value, scales: int) -> Value:
+    """Factors of the flows in a round over `StoreOfState.rate`, (F, 1), from the costs of the round, (rows, F)."""
+    return _column(t, t.maximum(row[scales], LEAST_SCALE))
+
+
 class _Prices:
     """Marginal costs of F flows at `sizes`, (F, P), on the sides of 0 that `sides` gives, -1 or 1, (F, P)."""
 
     def __init__(
-        self, t: Tracer, sizes: Floats, sides: Floats, kinks: bool, shared: SharedFlows, limited: slice | None
+        self,
+        t: Tracer,
+        sizes: Floats,
+        sides: Floats,
+        kinks: bool,
+        shared: SharedFlows,
+        limited: slice | None,
+        scales: int | None,
     ) -> None:
-        self.t, self.sizes, self.kinks, self.shared, self.limited = t, sizes, kinks, shared, limited
+        self.t, self.sizes, self.kinks, self.shared = t, sizes, kinks, shared
+        self.limited, self.scales = limited, scales
         self.flow = t.constant(sizes, "flow")
         self.side = t.constant(sides, "side", "the side of 0 on which a flow is") if kinks else None
 
     def at(self, row: Value) -> Value:
         """Flows (F, P) of a round with these costs."""
-        return _within(self.t, self.flow, row, self.limited)
+        flow = _within(self.t, self.flow, row, self.limited)
+        return flow if self.scales is None else scale_of(self.t, row, self.scales) * flow
 
     def of(self, row: Value) -> Value:
         """Marginal costs (F, P), from the costs of a round, (rows, F)."""
-        price = _column(self.t, row[0]) + _column(self.t, row[1]) * self.at(row)
+        price = _column(self.t, row[0]) + _column(self.t, row[1]) * _within(self.t, self.flow, row, self.limited)
         if self.shared.rows:
             price = price + self.shared.above(row[-self.shared.rows :], self.sizes)
-        return price if self.side is None else price + 0.5 * _column(self.t, row[4]) * self.side
+        price = price if self.side is None else price + 0.5 * _column(self.t, row[4]) * self.side
+        return price if self.scales is None else price / scale_of(self.t, row, self.scales)
 
 
 class OneFlow:
@@ -100,6 +123,7 @@ class OneFlow:
         kinks: bool,
         shared: SharedFlows,
         limited: slice | None = None,
+        scales: int | None = None,
     ) -> None:
         self.t = t
         least, most = _ends(stores)
@@ -110,7 +134,7 @@ class OneFlow:
             flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
             order = np.lexsort((side, flow))
             flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
-        self._prices = _Prices(t, flow, side, kinks, shared, limited)
+        self._prices = _Prices(t, flow, side, kinks, shared, limited, scales)
 
     def prices(self, row: Value) -> Value:
         """Marginal costs at the flows, (m, P), from the costs of a round, (rows, F)."""
@@ -151,6 +175,7 @@ class SeveralFlows:
         kinks: bool,
         shared: SharedFlows,
         limited: slice | None = None,
+        scales: int | None = None,
     ) -> None:
         self.t = t
         least, most = _ends(stores)
@@ -158,7 +183,7 @@ class SeveralFlows:
         if kinks:
             ends = np.sort(np.hstack([ends, np.clip(0.0, least, most)]))
         middle, width = 0.5 * (ends[:, 1:] + ends[:, :-1]), np.diff(ends)
-        self._prices = _Prices(t, middle, np.sign(middle), kinks, shared, limited)
+        self._prices = _Prices(t, middle, np.sign(middle), kinks, shared, limited, scales)
         filled, m, count = filled_by_flows(stores), sum(s.size for s in stores), middle.shape[1]
         most_flows = int(np.bincount(filled).max())
         self._places, widths = np.zeros((m, most_flows * count), dtype=np.int64), np.zeros((m, most_flows * count))
@@ -168,8 +193,8 @@ class SeveralFlows:
             self._places[entry] = places[0]
             self._places[entry, : places.size], widths[entry, : places.size] = places, width.ravel()[places]
         self._ends, self._limited, self._own = ends, limited, filled == np.arange(m).reshape(-1, 1)
-        self._whole = widths
-        if limited is None:
+        self._whole, self._scales = widths, scales
+        if limited is None and scales is None:
             self.width = t.constant(widths, "width", "of the segments of flows")
             self.least = t.constant(
                 np.bincount(filled, least.ravel(), m).reshape(-1, 1), "least_flow", "all flows least"
@@ -184,9 +209,10 @@ class SeveralFlows:
     def _segments(self, row: Value) -> tuple[Value, Value]:
         """Sum of the least flows, (m, 1), and widths of the segments, (m, S), in a round with these costs."""
         t = self.t
-        if self._limited is None:
+        if self._limited is None and self._scales is None:
             return self.least, self.width
         ends = _within(t, t.constant(self._ends, "ends", "of the segments of flows"), row, self._limited)
+        ends = ends if self._scales is None else scale_of(t, row, self._scales) * ends
         width = t.reshape(ends[:, 1:] - ends[:, :-1], (ends.size - ends.shape[0],))
         places = t.constant(self._places.ravel(), "segment", "the segments of each store")
         has = t.constant((self._whole > 0).astype(np.float64), "has", "segments that a store has")
@@ -212,6 +238,16 @@ def _ends(stores: Sequence[StoreOfState]) -> tuple[Floats, Floats]:
     """Least and greatest values of all flows, (F, 1) each."""
     least, most = (np.concatenate([getattr(s, n) for s in stores]).reshape(-1, 1) for n in ("least", "most"))
     return least, most
+
+
+def all_flows(t: Tracer, stores: Sequence[StoreOfState], end: str, scale: Value | None = None) -> Value:
+    """Sum of the flows of each store entry at one end of their ranges, (m,), with factors over their rates, (F,)."""
+    ends, filled = np.concatenate([getattr(s, end) for s in stores]), filled_by_flows(stores)
+    size = sum(s.size for s in stores)
+    if scale is None:
+        return t.constant(np.bincount(filled, ends, size), end)
+    own = (filled == np.arange(size).reshape(-1, 1)) * ends
+    return t.constant(own, end) @ scale
 
 
 def _column(t: Tracer, v: Value) -> Value:

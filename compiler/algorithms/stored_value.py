@@ -45,7 +45,7 @@ from oco.compiler.algorithms.known_slopes import SYMBOLS as RECENT_SYMBOLS
 from oco.compiler.algorithms.planned_flows import SYMBOLS as PLAN_SYMBOLS
 from oco.compiler.algorithms.planned_flows import PlannedFlows
 from oco.compiler.algorithms.rounds_ahead import AHEAD
-from oco.compiler.algorithms.store_flows import flows_of
+from oco.compiler.algorithms.store_flows import all_flows, flows_of
 from oco.compiler.algorithms.value_grid import ValueGrid, points_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -164,7 +164,8 @@ class StoredValue:
         self.p.note("the value of what this round may leave in store")
         drift = self._of_entries(row[3])
         now = self._round(costs, t.lift(0))
-        least, most = self._ends(self._kept((self.size,)).of(now) * self._levels() + drift, now)
+        scale = None if self.costs.scales is None else row[self.costs.scales]
+        least, most = self._ends(self._kept((self.size,)).of(now) * self._levels() + drift, now, scale)
         places = self._places()
         ends = t.concat(t.zeros((1,)), places, t.ones((1,)))
         between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
@@ -189,12 +190,11 @@ class StoredValue:
         falling = t.min(t.where(upto, t.reshape(slopes, (1, KNOTS + 1, self.size)), np.inf), axis=1)
         return {**after, **self._dropping(falling, kinks)}
 
-    def _ends(self, kept: Value, round_: Value) -> tuple[Value, Value]:
+    def _ends(self, kept: Value, round_: Value, scale: Value | None = None) -> tuple[Value, Value]:
         """Least and most that the round may leave, (m,), where it leaves `kept`, (m,), without flows."""
         t, (lower, upper) = self.t, self._range(round_)
-        least, most = (
-            t.name(end, t.minimum(t.maximum(kept + self._all_flows(end), lower), upper)) for end in ("least", "most")
-        )
+        flows = {end: all_flows(t, self.stores, end, scale) for end in ("least", "most")}
+        least, most = (t.name(n, t.minimum(t.maximum(kept + f, lower), upper)) for n, f in flows.items())
         return least, most
 
     def _places(self) -> Value:
@@ -241,7 +241,7 @@ class StoredValue:
     def _grid(self, state: State) -> ValueGrid:
         """Levels at which values stand: close to each other among those used, with what the largest flows of a round add on either side."""
         t, used = self.t, array(state, REACHED)
-        wide = self._all_flows("most") - self._all_flows("least")
+        wide = all_flows(t, self.stores, "most") - all_flows(t, self.stores, "least")
         if self.costs.is_unsure:
             cells = self.inner * LEAST_CELL * self._of_entries(array(state, UNSURE))
             wide = t.maximum(wide, 0.5 * (cells - (used[1] - used[0])))
@@ -268,7 +268,8 @@ class StoredValue:
         """State with the values of a unit more before the round after the next one, (m, G), by the costs of rounds to come in the table."""
         t, grid = self.t, self._grid(state)
         keeps, stored = self._kept((self.size, 1)), grid.points
-        flows = flows_of(t, self.stores, self.is_curved, self.costs.kinks, self.costs.shared, self.costs.limited)
+        own = self.costs
+        flows = flows_of(t, self.stores, self.is_curved, own.kinks, own.shared, own.limited, own.scales)
         errors = None if costs.unsure is None else self._errors(costs.unsure)
         limit = self._most_valued(costs, table, flows.prices, partial(self.known.at, stored, state))
 
@@ -379,11 +380,6 @@ class StoredValue:
             return v
         own = filled_by_flows(self.stores) == np.arange(self.size).reshape(-1, 1)
         return self.t.constant(own / own.sum(axis=1, keepdims=True), "mean_of_flows") @ v
-
-    def _all_flows(self, end: str) -> Value:
-        """Sum of the flows of each store entry at one end of their ranges, (m,)."""
-        ends: np.ndarray[Any, Any] = np.concatenate([getattr(s, end) for s in self.stores])
-        return self.t.constant(np.bincount(filled_by_flows(self.stores), ends, self.size), end)
 
     def _end(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s.ends, name) for s in self.stores])

@@ -12,6 +12,7 @@ import numpy as np
 from oco.compiler.problem.by_round import by_round, cycle_of, over_like_rounds
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.named_products import scaled_by_data, with_products_named
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.dims import known
@@ -40,11 +41,23 @@ class Multiple:
 
 
 def affine_rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | None:
-    """Entries of an expression that is affine in decisions and streams: their value at 0, then their slopes, a table by the round, (P,
-    entries, 1 + variables); None for others.
+    """Entries of an expression that is affine in what is decided, its products with data of which states are made, and streams: their
+    value at 0, then their slopes, a table by the round, (P, entries, 1 + variables); None for others.
     """
+    products = decided_products(canonical)
+    named, own = with_products_named(expr, scaled_by_data)
+    if not own.keys() <= products.keys():
+        return None
     decided, streams = ((o.name, o.shape) for o in canonical.blocks), ((o.name, o.shape) for o in canonical.streams)
-    return _rows(expr, shape, (*decided, *streams), canonical.horizon)
+    sizes = (*decided, *((n, known(e.shape)) for n, e in products.items()), *streams)
+    return _rows(named, shape, sizes, canonical.horizon)
+
+
+@lru_cache(maxsize=16)
+def decided_products(canonical: Canonical) -> dict[str, Expr]:
+    """Products of what is decided and of data in what follows states, by name."""
+    by_state = (with_products_named(s.uncut, scaled_by_data)[1] for s in canonical.streams if s.uncut is not None)
+    return {name: product for own in by_state for name, product in own.items()}
 
 
 @lru_cache(maxsize=16)

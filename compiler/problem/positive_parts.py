@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.named_products import any_product, with_products_named
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
@@ -61,16 +62,8 @@ def without_entrywise_sums(node: Expr) -> Expr:
 def slopes_of(expr: Expr) -> Slopes | None:
     """Value at 0 and slopes with respect to all names of an expression, products of names counting as names; None where it is not affine in
     them."""
-    products: dict[Expr, Name] = {}
-
-    def free_names(node: Expr) -> Expr:
-        if isinstance(node, Name):
-            return replace(node, kind=Kind.DECISION)
-        if not isinstance(form_of(node), (forms.Bilinear, forms.Quotient)) or not all(map(names, node.children)):
-            return node
-        return products.setdefault(node, Name(f"_product{len(products)}", Kind.DECISION, shape=node.shape))
-
-    free = rewrite(expr, free_names)
+    named, _ = with_products_named(expr, any_product)
+    free = rewrite(named, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) else n)
     variables = {n.name: n.shape for n in walk(free) if isinstance(n, Name)}
     if not is_affine(free, tuple(variables)):
         return None

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import SAME, affine_rows, multiples
+from oco.compiler.problem.affine_entries import SAME, affine_rows, decided_products, multiples
 from oco.compiler.problem.by_round import a_round_later, by_round, cycle_of, over_like_rounds, row_of_round
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
@@ -327,8 +327,9 @@ def _factor_of_left(mine: Floats, others: Floats, own: Floats, left: Floats) -> 
 
 
 def _columns(canonical: Canonical, s: StreamRange) -> tuple[Floats, Floats]:
-    """Columns of `affine_rows` that are of the state s, (m,), and those of decisions and other states."""
+    """Columns of `affine_rows` that are of the state s, (m,), and those of decisions, their products with data, and other states."""
     blocks = [(b.name, b.shape, True) for b in canonical.blocks]
+    blocks += [(n, known(e.shape), True) for n, e in decided_products(canonical).items()]
     variables = blocks + [(o.name, o.shape, o.uncut is not None) for o in canonical.streams]
     places = pairwise(np.cumsum([1, *(math.prod(shape) for _, shape, _ in variables)]))
     own = {n: (np.arange(a, b), moves) for (n, _, moves), (a, b) in zip(variables, places, strict=True)}

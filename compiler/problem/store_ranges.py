@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.affine_entries import SAME, Multiple, affine_rows, multiples
+from oco.compiler.problem.affine_entries import SAME, Multiple, affine_rows, decided_products, multiples
 from oco.compiler.problem.by_round import by_round, cycle_of, over_like_rounds, shortened
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
@@ -30,7 +30,7 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
-from oco.dsl.intervals import interval
+from oco.dsl.intervals import Interval, interval
 from oco.dsl.records import dataclass
 from oco.dsl.statements import Timing
 
@@ -124,11 +124,16 @@ def _is_burden(canonical: Canonical, s: StreamRange, capped: Floats) -> Floats:
     slope, of_rest = (_towards(e, s) for e in (loss, without_state_costs(canonical, s, loss)[0]))
     if names(of_rest, Kind.DECISION):  # a product of the level and a decision is no cost of units
         return np.zeros(capped.size, dtype=bool)
-    ranges = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks}
-    ranges |= {o.name: interval(o.lower, o.upper, o.shape) for o in canonical.streams}
-    ends = enclose(slope, {**ranges, "t": interval(1.0, float(canonical.horizon or np.inf), ())})
+    ends = enclose(slope, _ranges(canonical))
     least, most = (np.broadcast_to(np.asarray(e), s.shape).ravel() for e in (ends.lo, ends.hi))
     return ((least >= 0) & ((most > 0) | capped)) | _never_below(canonical, s)
+
+
+def _ranges(canonical: Canonical) -> dict[str, Interval]:
+    """Ranges of decisions, streams and the round, by name."""
+    ranges = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks}
+    ranges |= {o.name: interval(o.lower, o.upper, o.shape) for o in canonical.streams}
+    return {**ranges, "t": interval(1.0, float(canonical.horizon or np.inf), ())}
 
 
 def _never_below(canonical: Canonical, s: StreamRange) -> Floats:
@@ -138,9 +143,11 @@ def _never_below(canonical: Canonical, s: StreamRange) -> Floats:
     rows = affine_rows(canonical, s.uncut, s.shape)
     if rows is None:
         return np.zeros(lower.size, dtype=bool)
-    sets = [(b.domain.lower, b.domain.upper, b.shape) for b in canonical.blocks]
-    sets += [(o.lower, o.upper, o.shape) for o in canonical.streams]
-    low, high = (np.concatenate([np.broadcast_to(own[k], own[2]).ravel() for own in sets]) for k in (0, 1))
+    ranges = _ranges(canonical)
+    for name, product in decided_products(canonical).items():
+        ranges[name] = enclose(product, ranges)
+    order = (*(b.name for b in canonical.blocks), *decided_products(canonical), *(o.name for o in canonical.streams))
+    low, high = (np.concatenate([ranges[n].expanded()[k].ravel() for n in order]) for k in (0, 1))
     slopes = rows[:, :, 1:]
     with np.errstate(invalid="ignore"):
         least = rows[:, :, 0] + np.where(slopes, np.minimum(slopes * low, slopes * high), 0.0).sum(axis=2)

@@ -30,7 +30,15 @@ from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacob
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margin_predictions import SEASONS
 from oco.compiler.problem.state_costs import StateCost, without_state_costs
-from oco.compiler.problem.store_forms import NO_ENTRY, UNMOVED, NoStore, StoreOfState, awaited_store, store_of
+from oco.compiler.problem.store_forms import (
+    NO_ENTRY,
+    SHARED_RATES,
+    UNMOVED,
+    NoStore,
+    StoreOfState,
+    awaited_store,
+    store_of,
+)
 from oco.compiler.problem.store_ranges import End, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
@@ -65,7 +73,9 @@ def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
     states = [s for s in canonical.streams if s.uncut is not None]
     awaited = _alone(s for s in (awaited_store(canonical, s) for s in states) if s is not None)
     on_the_way = {g.state.name for s in awaited.values() if s.pipeline is not None for g in s.pipeline.stages}
-    made = [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
+    made = _alone_where_scaled(
+        [awaited.get(s.name) or store_of(canonical, s) for s in states if s.name not in on_the_way]
+    )
     moved = _moved([s for s in made if isinstance(s, StoreOfState)])
     movers = moved - set(awaited)
 
@@ -77,6 +87,21 @@ def _states(canonical: Canonical) -> tuple[StoreOfState | NoStore, ...]:
         return replace(s, coupled={n: f for n, f in s.coupled.items() if n in movers})
 
     return tuple(map(known, made))
+
+
+def _alone_where_scaled(made: Sequence[StoreOfState | NoStore]) -> list[StoreOfState | NoStore]:
+    """States of which none is a store whose flows data scale and move other stores, or that others move or that moves others."""
+    own = [s for s in made if isinstance(s, StoreOfState)]
+    taken, moved = Counter(int(i) for s in own for i in s.entries), _moved(own)
+    tied = {n for s in own for n in s.coupled if s.name in moved} | {s.name for s in own if moved & set(s.coupled)}
+
+    def alone(s: StoreOfState | NoStore) -> StoreOfState | NoStore:
+        if isinstance(s, NoStore) or not s.changing:
+            return s
+        shared = s.name in tied or any(taken[int(i)] > 1 for i in s.entries if i != NO_ENTRY)
+        return NoStore(s.state, SHARED_RATES) if shared else s
+
+    return list(map(alone, made))
 
 
 def _moved(made: Sequence[StoreOfState]) -> set[str]:
@@ -94,7 +119,7 @@ def move_each_other(own: Sequence[StoreOfState]) -> bool:
 
 def move_unlike_stores(own: Sequence[StoreOfState]) -> bool:
     """True where a flow moves several entries of stores that keep different parts of what is in them."""
-    if not moved_beside(own).any():
+    if not own or not moved_beside(own).any():
         return False
     keep = np.concatenate(over_like_rounds([s.keep for s in own]), axis=1)[:, filled_by_flows(own)]
     entries = np.concatenate([s.entries for s in own])

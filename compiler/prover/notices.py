@@ -114,8 +114,8 @@ def _left_behind(canonical: Canonical) -> Iterator[Diagnostic]:
         message = f"each round is decided as if it left nothing in `{s.name}`, which is no store: {own.reason}"
         hint = (
             "make what follows it a sum of levels, of decisions and of data, with fixed factors (those of levels may be tables by the "
-            "round), in a range that the loss or a constraint keeps (forms of stores, at `state` in the language reference); `# allow "
-            "OCO617` where no round need care for it"
+            "round, those of decisions data of one sign), in a range that the loss or a constraint keeps (forms of stores, at `state` in "
+            "the language reference); `# allow OCO617` where no round need care for it"
         )
         yield Diagnostic("OCO617", message, s.stream.span, hint, Severity.WARNING)
 

@@ -21,15 +21,15 @@ FACTS: dict[str, Code] = {
         "a state that decisions move is no store",
         "What a round leaves in a store has a value to learners: they fill it where that is cheap and empty it where it is dear. Decisions "
         "move this state, and the loss or a constraint is on its level, but it has no form of a store, so that each round is decided as "
-        "if nothing were left to the next. The message says why: a term that is not linear in the level and the decisions, a factor that "
-        "changes with data, or one of a decision that changes with the rounds, a lower end that nothing keeps, a constraint with which "
-        "data ask for another level in every round.",
+        "if nothing were left to the next. The message says why: a term that is not linear in the level and the decisions, a factor of "
+        "levels that changes with data, or one of decisions of which no range gives the sign, a lower end that nothing keeps, a constraint "
+        "with which data ask for another level in every round.",
         "model m\nhorizon T = 100\ndecision order in box(0, 80)\nstream sales in [0, 60]\n"
         "state stock = stock + order - 0.01 * stock * order - sales in [0, 200] start 40\n"
         "minimize 2 * order + 12 * pos(sales - stock - order)\n",
         "Write what follows the state as a sum of its level, of entries of decisions and of data, with fixed factors (those of "
-        "levels may be tables by the round), and let a price of "
-        "what is missing or a constraint keep its lower end: the table at `state` in the language reference has the forms. Where no round "
+        "levels may be tables by the round, those of decisions data of one sign), and let a price of what is missing or a constraint "
+        "keep its lower end: the table at `state` in the language reference has the forms. Where no round "
         "need care for what it leaves, `# allow OCO617` at the end of the line silences the warning.",
         Stage.CHECK,
     ),

@@ -238,3 +238,38 @@ def test_states_name_those_below_them() -> None:
         oco.parse(STATES.replace("k * b", "k * d * b") + "let d = 2\n")
     with pytest.raises(oco.OcoError, match="OCO529"):
         oco.parse(STATES.replace("state b =", "state b[3] ="))
+
+
+WARD = """\
+model ward
+horizon T = 400
+decision admit in [0, 60]
+stream emergencies in [0, 120]
+stream referrals in [0, 80]
+state occupied = 0.8 * occupied + admit + emergencies in [0, 900] start 280
+state waiting = waiting - admit + referrals in [0, 3000] start 60
+minimize 20 * pos(0.8 * occupied + admit + emergencies - 300) + waiting
+subject to
+    listed: admit <= waiting  each round
+"""
+
+
+def test_a_ward_and_its_waiting_list_are_planned_together() -> None:
+    """A flow into stores of which one keeps less than the other: as good as a target that knows the emergencies and is tuned afterwards."""
+    rng, t = np.random.default_rng(3), np.arange(400)
+    emergencies = np.clip(35 + 6 * np.sin(2 * np.pi * t / 7) + rng.normal(0, 6, t.size), 0, 120)
+    referrals = np.clip(12 + 12 * (t % 7 < 5) + rng.normal(0, 4, t.size), 0, 80)
+
+    def paid(target: float) -> float:
+        occupied, waiting, loss = 280.0, 60.0, 0.0
+        for came, listed in zip(emergencies, referrals, strict=True):
+            admit = np.clip(target - 0.8 * occupied - emergencies.mean(), 0, min(60, waiting))
+            occupied = 0.8 * occupied + admit + came
+            loss += 20 * max(occupied - 300, 0) + waiting
+            waiting += listed - admit
+        return loss
+
+    plan = oco.compile(oco.parse(WARD))
+    assert any(f.name == "plan" for f in plan.program.state)
+    trace = plan.run({"emergencies": emergencies, "referrals": referrals}, backend=BACKEND)
+    assert trace.loss.sum() <= 1.03 * min(map(paid, range(260, 330, 5)))

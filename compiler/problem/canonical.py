@@ -15,12 +15,13 @@ import numpy as np
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import both_sides, has_multipliers
+from oco.compiler.problem.expanded_products import with_products_expanded
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.feedback_delay import delay_of, with_late_states
 from oco.compiler.problem.fixed_rows import can_be_kept, with_fixed
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.known_constraints import KnownBefore
-from oco.compiler.problem.opposed_kinks import with_kinks_joined
+from oco.compiler.problem.opposed_kinks import ranges_of, with_kinks_joined
 from oco.compiler.problem.parts import Assumed as Assumed
 from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
@@ -323,10 +324,10 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         elif c.relation is Relation.EQ:
             inequalities += both_sides(c.label, shape, (above, below), c.timing, c.span, penalties)
         else:
-            g = with_kinks_joined(above if c.relation is Relation.LE else below, decisions, every)
+            g = _composed(above if c.relation is Relation.LE else below, decisions, every)
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
             inequalities.append(timed(own, c, folding, blocks, every, predicted.of, delay))
-    objective = with_kinks_joined(folding.fold(stated), decisions, every)
+    objective = _composed(folding.fold(stated), decisions, every)
     carried = [s.following for s in streams if s.following is not None]
     before = previous_streams(blocks, [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)], model)
     fields = {name: s.name for name, s in before.items()}
@@ -354,6 +355,11 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         reads_horizon=folding.reads_horizon,
         seasons=seasons,
     )
+
+
+def _composed(function: Expr, decisions: tuple[str, ...], streams: tuple[StreamRange, ...]) -> Expr:
+    """Function in a form whose curvature composition sees where it can, of equal value."""
+    return with_kinks_joined(with_products_expanded(function, ranges_of(streams)), decisions, streams)
 
 
 def _stated_objective(model: Model) -> Expr:

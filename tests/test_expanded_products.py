@@ -47,6 +47,12 @@ def test_values_are_those_that_were_written(loss: str) -> None:
         assert_allclose(evaluate(expanded, own), evaluate(written, own), rtol=1e-12, atol=1e-9)
 
 
+def test_a_square_whose_sign_hangs_on_data_is_named() -> None:
+    with pytest.raises(oco.OcoError) as refused:
+        oco.compile(oco.parse(f"{HEAD}stream d in [-1, 1]\nmaximize p * (a - d * p)\n"))
+    assert refused.value.code == "OCO501" and "a square times `-d`" in refused.value.hint
+
+
 def test_revenue_over_a_stock_is_planned_as_its_square_is() -> None:
     """Written as price times demand or as a square, what is decided is alike, and earns what a fixed price and base stock earn at best."""
     text = """model shop

@@ -35,15 +35,10 @@ def _is_product(node: Expr) -> bool:
 
 def _expanded(node: Expr, ranges: Mapping[str, Interval]) -> Expr:
     """Product as a sum, or as it is."""
-    entries = {e for c in node.children for e in _decided(c)}
-    entry = entries.pop()
-    if entries or entry.shape != node.shape or any(c.shape != node.shape for c in node.children):
+    parts = _parts(node)
+    if parts is None:
         return node
-    own = Name(OWN, Kind.DECISION, shape=entry.shape)
-    parts = [_affine(rewrite(c, lambda n: own if n == entry else n)) for c in node.children]
-    if any(part is None for part in parts):
-        return node
-    (u, du), (v, dv) = (part for part in parts if part is not None)
+    entry, (u, du), (v, dv) = parts
     square = algebra.mul(du, dv)
     if not set(names(square)) <= ranges.keys():
         return node
@@ -52,6 +47,23 @@ def _expanded(node: Expr, ranges: Mapping[str, Interval]) -> Expr:
         return node
     linear = algebra.mul(algebra.add(algebra.mul(u, dv), algebra.mul(v, du)), entry)
     return algebra.add(algebra.add(algebra.mul(u, v), linear), algebra.mul(square, call("square", entry)))
+
+
+def square_in(node: Expr) -> Expr | None:
+    """Factor of the square in a product of two affine functions of one decision; None for any other expression."""
+    parts = _parts(node) if _is_product(node) else None
+    return None if parts is None else algebra.mul(parts[1][1], parts[2][1])
+
+
+def _parts(product: Expr) -> tuple[Expr, tuple[Expr, Expr], tuple[Expr, Expr]] | None:
+    """Decision, and the value at 0 and the slope of either factor, entry by entry; None where they are not affine in one decision."""
+    entries = {e for c in product.children for e in _decided(c)}
+    entry = entries.pop()
+    if entries or any(e.shape != product.shape for e in (entry, *product.children)):
+        return None
+    own = Name(OWN, Kind.DECISION, shape=entry.shape)
+    one, other = (_affine(rewrite(c, lambda n: own if n == entry else n)) for c in product.children)
+    return None if one is None or other is None else (entry, one, other)
 
 
 def _decided(expr: Expr) -> list[Expr]:

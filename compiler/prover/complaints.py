@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.expanded_products import square_in
 from oco.compiler.problem.opposed_kinks import if_data_allow
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Culprit
@@ -92,6 +93,8 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
     if culprit is None:
         return ""
     node = culprit.expr
+    if (square := square_in(node)) is not None:
+        return f"it is a square times {say(square)}, which takes both signs for data in their ranges; where it has one, the ranges say so"
     if isinstance(node, Call) and isinstance(form_of(node), forms.Bilinear) and culprit.own is Curvature.UNKNOWN:
         return "one factor of a product must be a number, a param or a stream"
     if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):

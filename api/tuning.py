@@ -95,8 +95,8 @@ def _ahead_of_pilots(choice: Choice, data: Any) -> Verdict | None:
     paces = data is None and _has_totals(s.canonical)
     paced = [v for v in choice.usable if paces and v.algorithm.sees_round]
     mixing = [choice.searched(v) for v in choice.usable if v.algorithm.mixes]
-    says_more = data is not None or has_values_alone or choice.vacuous or is_drawn_on_average(s.canonical)
-    if not (says_more or any(map(_says_something, mixing))):
+    in_any_case = data is not None or has_values_alone or choice.vacuous or is_drawn_on_average(s.canonical)
+    if not (in_any_case or any(map(_says_something, mixing))):
         mixing = []
     return next(iter([*paced, *mixing]), None)
 

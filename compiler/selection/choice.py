@@ -122,17 +122,21 @@ class Choice:
 
     def _unpiloted(self, pilots: Pilots) -> Choice:
         """Choice where no pilot runs were made: where time was short for them, of an algorithm that weighs rules as the rounds come."""
-        mixing = [v for v in self.usable if v.algorithm.mixes and pilots.left_out]
-        why = "it weighs rules as the rounds come" if mixing else why_first(self.usable)
-        best, usual = (mixing or self.usable)[0], self.verdicts[0]
-        first = replace(best, applicability=Applicability.CHOSEN, reason=f"{why} (no pilot runs: {pilots.skipped})")
-        if best.name == usual.name:
-            return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots)
-        behind = replace(
-            usual, applicability=Applicability.APPLICABLE, reason=f"`{best.name}` {why.removeprefix('it ')}"
-        )
-        rest = (v for v in self.verdicts[1:] if v.name != best.name)
-        return replace(self, verdicts=(first, behind, *rest), pilots=pilots)
+        best, *others = sorted(self.usable, key=lambda v: not (v.algorithm.mixes and pilots.left_out))
+        why, skipped = why_first(self.usable), pilots.skipped
+        if pilots.left_out and best.algorithm.mixes:
+            names = ", ".join(v.name for v in others)
+            why, pilots = "it weighs rules as the rounds come", replace(pilots, left_out=tuple(v.name for v in others))
+            skipped = f"{pilots.seconds:g} s leave no time to compare it with {names}; `--budget` gives more time"
+        first = replace(best, applicability=Applicability.CHOSEN, reason=f"{why} (no pilot runs: {skipped})")
+        behind = [
+            v
+            if v.applicability is Applicability.APPLICABLE
+            else replace(v, applicability=Applicability.APPLICABLE, reason=f"`{best.name}` {why.removeprefix('it ')}")
+            for v in others
+        ]
+        refused = (v for v in self.verdicts if v.applicability is Applicability.REFUSED)
+        return replace(self, verdicts=(first, *behind, *refused), pilots=pilots)
 
     def alone(self, v: Verdict, s: Situation | None = None) -> Choice:
         """Choice of that verdict as if it were named, in this situation or another."""
